@@ -105,8 +105,8 @@ class BoxForm:
 def boxes_for_prompt(boxes: Boxes, image: LoadedImage, model: str) -> str:
     """Format boxes (pixels) for a prompt: JSON of region to box in the model's form, and that form; or "none"."""
     form = box_form(model, image.sent_size)
-    shown = {region: form.written(box, image.size) for region, box in boxes.items() if box}
-    return f"{json.dumps(shown, ensure_ascii=False)}\nEach is {form.asked}" if shown else "none"
+    entries = {region: form.written(box, image.size) for region, box in boxes.items() if box}
+    return f"{json.dumps(entries, ensure_ascii=False)}\nEach is {form.asked}" if entries else "none"
 
 
 def box_form(model: str, size: Size) -> BoxForm:

@@ -38,5 +38,5 @@ class Detector(StageModule):
             "boxes": boxes_for_prompt(boxes, image, self.ask.model),
         }
         reply = self.ask(inputs=inputs, check=check)
-        found = reply.answer.by_region()
-        return Detected({region: found[region] for region in regions}, rejected_answers=reply.rejected_answers)
+        categories = reply.answer.by_region()
+        return Detected({region: categories[region] for region in regions}, rejected_answers=reply.rejected_answers)

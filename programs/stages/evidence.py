@@ -34,11 +34,11 @@ def format_evidence(evidence: ExecutorOutput) -> str:
 def scores_in_mean(evidence: ExecutorOutput, *, are: bool = True) -> Scores:
     """Return, by region and distortion, the tools and scores that are part of the mean, or those that are not."""
     weights = {(call.region, call.tool): call.weight for call in evidence.tool_log}
-    found = {
+    rows = {
         region: {key: pair for key, pair in row.items() if (weights.get((region, pair[0])) != 0) == are}
         for region, row in (evidence.quality_scores or {}).items()
     }
-    return {region: row for region, row in found.items() if row}
+    return {region: row for region, row in rows.items() if row}
 
 
 def _rounded(scores: Scores) -> Scores:
@@ -77,7 +77,7 @@ def contradictions(evidence: ExecutorOutput) -> list[str]:
     A contradiction is a score above 4 with a severe distortion, or below 2 without a visible distortion. The score of
     one distortion is compared with the analysis of that distortion, an overall score with the whole region's analysis.
     """
-    found: dict[tuple[str, str, float], list[str]] = {}  # the severe distortions that a score contradicts
+    conflicts: dict[tuple[str, str, float], list[str]] = {}  # the severe distortions that a score contradicts
     for region, rows in (evidence.distortion_analysis or {}).items():
         for key, (tool, score) in (evidence.quality_scores or {}).get(region, {}).items():
             about = [row for row in rows if key.startswith((OVERALL, row.type))]
@@ -85,10 +85,10 @@ def contradictions(evidence: ExecutorOutput) -> list[str]:
             if (score > HIGH_SCORE and bad) or (
                 score < LOW_SCORE and about and all(row.severity == "none" for row in about)
             ):
-                found.setdefault((region, tool, score), []).extend(bad)
+                conflicts.setdefault((region, tool, score), []).extend(bad)
     return [
         f"Contradictory evidence for {region}: {_severe(bad)} but {tool} scores {score:.2f}"
-        for (region, tool, score), bad in found.items()
+        for (region, tool, score), bad in conflicts.items()
     ]
 
 
@@ -128,7 +128,7 @@ def uncertainties(evidence: ExecutorOutput) -> list[str]:
 def what_is_missing(evidence: ExecutorOutput) -> str:
     """Return a sentence that names the missing kinds of evidence, or an empty text."""
     kinds = {"distortion analysis": evidence.distortion_analysis, "tool scores": evidence.scores}
-    missing = [kind for kind, found in kinds.items() if not found]
+    missing = [kind for kind, value in kinds.items() if not value]
     return f"The evidence has no {' and no '.join(missing)}." if missing else ""
 
 

@@ -111,10 +111,10 @@ class Executor(StageModule):
         unexamined = _to_examine(plan)
         if unexamined:
             with work.attempt("distortion_detection"):
-                found = self.detect(image=image, query=query, regions=unexamined, boxes=work.boxes, reference=reference)
-                progress.detected(work.noted(found).distortion_set)
-                detected = distortions = {**distortions, **found.distortion_set}
-                work.measurements |= found.measurements
+                reply = self.detect(image=image, query=query, regions=unexamined, boxes=work.boxes, reference=reference)
+                progress.detected(work.noted(reply).distortion_set)
+                detected = distortions = {**distortions, **reply.distortion_set}
+                work.measurements |= reply.measurements
                 unexamined = []
         measure = partial(self._measure, work, distortions)
         both = flags.distortion_analysis and (flags.tool_selection or flags.tool_execution)

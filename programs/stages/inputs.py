@@ -59,14 +59,14 @@ def naming_mistakes(call: Callable[P, T]) -> Callable[P, T]:
     return checked_call
 
 
-def require_stages(**given: object) -> None:
+def require_stages(**stages: object) -> None:
     """Raise WrongArgument for a stage that the program could not call.
 
     A stage that is ``None`` is not given.
     """
-    for name, stage in given.items():
+    for name, stage in stages.items():
         protocol = STAGE_PROTOCOLS[name]
-        takes = [each for each in inspect.signature(protocol.__call__).parameters if each != "self"]
+        takes = [parameter for parameter in inspect.signature(protocol.__call__).parameters if parameter != "self"]
         if stage is None:
             continue
         is_complete = all(hasattr(stage, method) for method in _methods(protocol))
@@ -129,8 +129,8 @@ class ImageExample(dspy.Example):
         Returns:
             The fields by name.
         """
-        named = {key: name_of(value) if _is_image(value) else value for key, value in self.items(include_dspy=True)}
-        plain: dict[str, Any] = dspy.Example(named).toDict()
+        fields = {key: name_of(value) if _is_image(value) else value for key, value in self.items(include_dspy=True)}
+        plain: dict[str, Any] = dspy.Example(fields).toDict()
         return plain
 
 

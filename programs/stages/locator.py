@@ -34,8 +34,8 @@ class Locator(StageModule):
 
     def forward(self, image: LoadedImage, regions: list[str]) -> Located:
         """See ``protocols.LocatorStage``."""
-        asked = self.ask.model
-        form = box_form(asked, image.sent_size)
+        model = self.ask.model
+        form = box_form(model, image.sent_size)
         contradictory: list[Location] = []
         boxes: Boxes = {}
         why = ""
@@ -64,7 +64,7 @@ class Locator(StageModule):
         inputs = {"image": image, "regions": json.dumps(regions, ensure_ascii=False), "form": form.asked}
         reply = self.ask(inputs=inputs, check=read)
         used = form.repeated(image.sent_size) if why else form
-        if reply.model != asked:  # a fallback model got the prompt with the first model's box form
+        if reply.model != model:  # a fallback model got the prompt with the first model's box form
             used = replace(used, family=None)
         notes = [used.note(why)] if any(boxes.values()) else []
         return Located({region: boxes[region] for region in regions}, notes, reply.rejected_answers)

@@ -72,15 +72,15 @@ def plan_by_rules(
 
 def violations(answer: PlanAnswer) -> list[str]:
     """Return one sentence for each violation that the rules cannot correct: the value and what it must be."""
-    named = answer.by_region()
+    distortions = answer.by_region()
     regions = unique([*answer.query_scope, GLOBAL])
     among = ", ".join(map(repr, regions))
     wrong = [
         f"distortions has the region {region!r}, which is not in query_scope: they must be among {among}."
-        for region in named
+        for region in distortions
         if region not in regions
     ]
-    if answer.distortion_source == "Explicit" and not named:
+    if answer.distortion_source == "Explicit" and not distortions:
         wrong.append(
             "distortion_source is 'Explicit', but distortions is empty: "
             "it must list the distortions that the question names, or distortion_source must be 'Inferred'."
@@ -102,14 +102,14 @@ def enforce(
     They are spelled as in the toolbox. Distortions of regions outside the scope are dropped, or moved to the region
     that differs only in case. If a plan with explicit distortions lists none, its distortions become inferred.
     """
-    named = _within_scope(answer)
+    distortions = _within_scope(answer)
     scope: list[str] | Literal["Global"] = "Global" if answer.query_scope == [GLOBAL] else answer.query_scope
     return plan_by_rules(
         answer.query_type,
         scope,
-        named,
+        distortions,
         unique(tool for name in answer.required_tool if (tool := find_tool(name, named_tools))),
-        is_explicit=answer.distortion_source == "Explicit" and bool(named),
+        is_explicit=answer.distortion_source == "Explicit" and bool(distortions),
         reference_given=reference_given,
         replanning=replanning,
         rates=rates,
@@ -118,9 +118,9 @@ def enforce(
 
 def _within_scope(answer: PlanAnswer) -> Distortions:
     spelling = {region.casefold(): region for region in (*answer.query_scope, GLOBAL)}
-    named: Distortions = {}
+    categories: Distortions = {}
     for key, distortions in answer.by_region().items():
         region = spelling.get(key.strip().casefold())
         if region:
-            named[region] = unique([*named.get(region, []), *distortions])
-    return named
+            categories[region] = unique([*categories.get(region, []), *distortions])
+    return categories

@@ -61,7 +61,7 @@ class Planner(StageModule):
 
     def forward(self, image: LoadedImage, query: str, reference: LoadedImage | None, feedback: str) -> Planned:
         """See ``protocols.PlannerStage``. Raises ToolError when the question itself names an unknown tool."""
-        doubted, named = False, spelled_tools(query, self.toolbox)
+        doubted, tools = False, spelled_tools(query, self.toolbox)
 
         def check(answer: PlanAnswer) -> None:
             nonlocal doubted
@@ -77,12 +77,12 @@ class Planner(StageModule):
             plan = enforce(
                 answer,
                 reference_given=reference is not None,
-                named_tools=named,
+                named_tools=tools,
                 replanning=bool(feedback),
                 rates=detect_query_type(query) is QueryType.SCORING,
             )
             note_set_by_rules(answer, plan)
-            current().usage.note_parsing(self.ask.stage, not_named(answer.required_tool, named))
+            current().usage.note_parsing(self.ask.stage, not_named(answer.required_tool, tools))
             return Planned(plan, rejected)
 
         inputs = {
@@ -129,10 +129,10 @@ def distortions_overlooked(answer: PlanAnswer, query: str) -> str:
     question = question_part(query)
     for tool in answer.required_tool:  # "NOISE-SIGMA" names no noise
         question = re.sub(re.escape(tool), " ", question, flags=re.IGNORECASE)
-    named = distortions_in(question)
-    if not named:
+    phrases = distortions_in(question)
+    if not phrases:
         return ""
-    listed = ", ".join(unique(f"{phrase!r} ({category})" for phrase, category in named))
+    listed = ", ".join(unique(f"{phrase!r} ({category})" for phrase, category in phrases))
     return (
         f"distortion_source is 'Inferred', but the question mentions {listed}: if it asks about this, "
         "distortion_source must be 'Explicit' and distortions must list it."
@@ -159,9 +159,9 @@ def not_named(required: Collection[str], named: Collection[str]) -> list[str]:
 
 def refuse_unknown_tools(names: list[str], query: str, known: Collection[str]) -> None:
     """Raise ToolError if the question itself, not only the model's plan or an option, names an unknown tool."""
-    asked = without_options(query).lower()
+    question = without_options(query).lower()
     for name in names:
-        if not find_tool(name, known) and name.lower() in asked:
+        if not find_tool(name, known) and name.lower() in question:
             raise unknown_tool(name, known)
 
 

@@ -56,14 +56,14 @@ def _scored(gave_up: Unanswered, shares: Probabilities, source: ProbabilitySourc
 
 def salvaged_answers(gave_up: Unanswered) -> list[Answer]:
     """Return the stated answers, the last first, regardless of other errors; a text without keys counts, too."""
-    found = []
+    answers = []
     for text in reversed(gave_up.outputs):
         written = begun_answer(text, "answer", Answer)
         stated = _text(written, "final_answer") if written else _words(text)
         if stated:
             reason = _text(written, "quality_reasoning") or NO_REASON
-            found.append(Answer(final_answer=stated, quality_reasoning=reason))
-    return found
+            answers.append(Answer(final_answer=stated, quality_reasoning=reason))
+    return answers
 
 
 def _shares(written: Mapping[str, Any]) -> Probabilities | None:

@@ -124,10 +124,10 @@ class Summarizer(StageModule):
         if chosen.lower() in ("yes", "no"):
             final, chosen = chosen.capitalize(), ""
         progress.concluded(final, answered.reasoning)
-        named = f"{final} is {chosen!r}" if chosen else ""
+        meaning = f"{final} is {chosen!r}" if chosen else ""
         return SummarizerOutput(
             final_answer=final,
-            quality_reasoning=_sentences(named, answered.reasoning, *_caveats(evidence, answered.needs_evidence)),
+            quality_reasoning=_sentences(meaning, answered.reasoning, *_caveats(evidence, answered.needs_evidence)),
             used_evidence=_used(evidence),
         )
 

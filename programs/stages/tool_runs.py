@@ -57,11 +57,11 @@ def named_tools(tools: Sequence[Tool], distortions: Distortions) -> ToolSelectio
     The first tool has the distortion's own name as its key, every further one ``"<distortion> (<tool>)"``.
     """
     selected: ToolSelection = {}
-    for region, found in distortions.items():
+    for region, names in distortions.items():
         row = selected.setdefault(region, {})
         for tool in tools:
             own = [OVERALL] if tool.rates_overall else [*tool.good_at]
-            subjects = found if tool.rates_overall else [name for name in found if name in own]
+            subjects = names if tool.rates_overall else [name for name in names if name in own]
             for subject in subjects or own[:1]:
                 row[f"{subject} ({tool.name})" if subject in row else subject] = tool.name
     return selected
@@ -84,8 +84,8 @@ def with_overall(
     """
     keys = [OVERALL, *(f"{OVERALL} ({tool.name})" for tool in rating[1:])]
     own = {key: tool.name for key, tool in zip(keys, rating, strict=False)}
-    found = {region: {**selected.get(region, {}), **own} for region in regions}
-    return {region: dict(selected[region]) if region in but else row for region, row in found.items()}
+    rows = {region: {**selected.get(region, {}), **own} for region in regions}
+    return {region: dict(selected[region]) if region in but else row for region, row in rows.items()}
 
 
 def weighted(
