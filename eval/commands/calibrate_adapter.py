@@ -17,7 +17,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from agenticiqa.eval.calibrate.adapter_fit import GivenLabels, conformal_spread, fit_adapter, helps, label_weights
-from agenticiqa.eval.commands.label_options import labels_named
+from agenticiqa.eval.commands.label_options import labels_to_fit
 from agenticiqa.eval.intervals import accuracy, difference_interval, interval, rmse_interval
 from agenticiqa.eval.labels.sources import holds_labels, open_source
 from agenticiqa.eval.metrics import plcc, rmse, srcc
@@ -48,15 +48,12 @@ class Seen(NamedTuple):
 
 def run(args: Namespace) -> int:
     """Fit an adapter, print its gain on held-out labels, and save it if the gain is significant."""
-    out, data = args.out, args.labels
+    out = args.out
     if out.exists() and not args.force:
         raise UserError(f"{out} already exists: name another file, or add --force to replace it")
-    labels, seen, labels_sha256 = _pairs(args, data) or _scores(args, data)
-    kind, count, scenes = (
-        "comparisons" if labels.pairs else "labels",
-        len(labels.target),
-        len(np.unique(labels.contents)),
-    )
+    labels, seen, labels_sha256 = _pairs(args) or _scores(args)
+    kind = "comparisons" if labels.pairs else "labels"
+    count, scenes = len(labels.target), len(np.unique(labels.contents))
     if count < FEWEST_LABELS or scenes < FEWEST_CONTENTS:
         needed = f"{FEWEST_LABELS} of {FEWEST_CONTENTS} scenes"
         print(f"Not saved: {count} {kind} of {scenes} scenes are too few. Use at least {needed}.")
@@ -77,11 +74,8 @@ def run(args: Namespace) -> int:
         before = np.array([image.score for image in images])
         after = shipped * before + np.stack([image.features for image in images]) @ weights
         scale = float(before.std() / max(after.std(), 1e-6))
-        weights, shipped, level = (
-            weights * np.float32(scale),
-            shipped * scale,
-            float(before.mean() - scale * after.mean()),
-        )
+        weights, shipped = weights * np.float32(scale), shipped * scale
+        level = float(before.mean() - scale * after.mean())
     else:
         spread, error = conformal_spread(scores - tested.target), rmse(scores, tested.target)
     about = {"scorer": SHA256, "labels": count, "labels_sha256": labels_sha256, "kind": kind}
@@ -98,9 +92,9 @@ def run(args: Namespace) -> int:
     return OK
 
 
-def _scores(args: Namespace, data: Path) -> tuple[GivenLabels, dict[Path, Seen], str]:
+def _scores(args: Namespace) -> tuple[GivenLabels, dict[Path, Seen], str]:
     """Return the scores in a table, with their images, and a digest of them."""
-    read = labels_named(args, data)
+    read = labels_to_fit(args)
     scale, items = read.any_scale(), read.labels
     print(f"MOS {scale.low:g}..{scale.high:g} are mapped to 1..5", file=sys.stderr)
     weight = np.ones(len(items))
@@ -118,11 +112,11 @@ def _scores(args: Namespace, data: Path) -> tuple[GivenLabels, dict[Path, Seen],
     )
 
 
-def _pairs(args: Namespace, data: Path) -> tuple[GivenLabels, dict[Path, Seen], str] | None:
+def _pairs(args: Namespace) -> tuple[GivenLabels, dict[Path, Seen], str] | None:
     """Return the comparisons of a table with columns better and worse in the form of ``_scores``, else ``None``."""
-    if not holds_labels(data):
+    if not holds_labels(args.labels):
         return None
-    source = open_source(data)
+    source = open_source(args.labels)
     table = [
         (place, {str(name).lower(): str(cell or "").strip() for name, cell in row.items()})
         for place, row in source.rows

@@ -9,7 +9,7 @@ import numpy as np
 
 from agenticiqa.eval.calibrate.curve_fit import Points, fit_curve, raw_of, root_mean_square_error
 from agenticiqa.eval.calibrate.curve_picture import Outcome, picture
-from agenticiqa.eval.commands.label_options import labels_named
+from agenticiqa.eval.commands.label_options import labels_to_fit
 from agenticiqa.eval.datasets import LabeledImage
 from agenticiqa.eval.tasks.labeled_set import LabeledSet
 from agenticiqa.programs.cli import render
@@ -32,7 +32,7 @@ def run(args: Namespace) -> int:
             raise UserError(f"{file} already exists: name another file, or add --force to replace it")
     base = read_tool_curves(args.base)
     tools = [get_tool(name, TOOLS) for name in dict.fromkeys(args.tool)]
-    data = labels_named(args, args.labels)
+    data = labels_to_fit(args)
     scale, has_references = data.any_scale(), any(label.reference for label in data.labels)
     for tool in tools:
         if tool.kind == "FR" and not has_references:

@@ -3,9 +3,11 @@
 from argparse import Namespace
 from pathlib import Path
 
+from agenticiqa.eval.calibrate.fusion_data import sorted_by_kind
 from agenticiqa.eval.labels.own_data import Declared
 from agenticiqa.eval.tasks.labeled_set import LabeledSet, labeled_images
 from agenticiqa.programs.cli.printable import print_error
+from agenticiqa.programs.errors import UserError
 
 
 def labels_named(args: Namespace, data: Path) -> LabeledSet:
@@ -19,6 +21,16 @@ def labels_named(args: Namespace, data: Path) -> LabeledSet:
     if labels.note:
         print_error(labels.note)
     return labels
+
+
+def labels_to_fit(args: Namespace) -> LabeledSet:
+    """Return the labels of ``calibrate`` as ``labels_named`` does. Raises UserError also for results of a run.
+
+    These may have several rows for an image, and their MOS are already mirrored if lower values are better.
+    """
+    if sorted_by_kind([args.labels]).rows:
+        raise UserError(f"{args.labels} has results of a run, not labels: name the table of labels")
+    return labels_named(args, args.labels)
 
 
 def declared_by(args: Namespace) -> Declared:

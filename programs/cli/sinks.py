@@ -302,9 +302,10 @@ class Totals(Sink):
             print_error(f"stopped; {summary.not_assessed} images were not assessed{then}")
         if not self._errors and not summary.not_assessed:
             return UNSCORED if summary.unscored else OK
-        nothing = not summary.assessed and not summary.assessed_before
+        if summary.assessed or summary.assessed_before or (results and not self._state.kept_file):
+            return SOME_FAILED
         by_user = self._errors and all(isinstance(error, UserError) for error in self._errors)
-        return USAGE if nothing and by_user else SOME_FAILED
+        return USAGE if by_user else SOME_FAILED
 
 
 def assess_into(sinks: Sequence[Sink], state: RunState, to_row: Callable[[Assessment], Row]) -> None:

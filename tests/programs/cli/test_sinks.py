@@ -177,6 +177,19 @@ def test_a_results_file_that_was_deleted_is_reported(album: FoundJobs, capsys: p
     assert "the file was deleted during the run" in capsys.readouterr().err
 
 
+def test_lost_results_are_no_wrong_usage_if_every_image_failed(
+    album: FoundJobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lose(sink: sinks.SavedResults) -> None:
+        Path("rows.jsonl").unlink()
+
+    for job in album.jobs:
+        Path(job.name).write_text("no image")
+    assert main(["assess", "album", "--jsonl", "other.jsonl"]) == USAGE
+    monkeypatch.setattr(sinks.SavedResults, "open", lose)
+    assert main(["assess", "album", "--jsonl", "rows.jsonl"]) == SOME_FAILED
+
+
 @pytest.mark.parametrize("end", ["close", "interrupt"])
 def test_a_json_document_has_the_order_of_the_jobs_and_names_without_an_image_last(
     album: FoundJobs, capsys: pytest.CaptureFixture[str], end: str
