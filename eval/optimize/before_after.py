@@ -69,10 +69,7 @@ def fitted(questions: Sequence[TuningQuestion], assessed: Sequence[Assessed]) ->
         return None
     rows = [
         FusionRow(
-            tool_score=one.tool or 0.0,
-            probabilities=levels_of(one),
-            tool_error=one.tool_error,
-            label=question.target,
+            tool_score=one.tool or 0.0, probabilities=levels_of(one), tool_error=one.tool_error, label=question.target
         )
         for question, one in zip(questions, assessed, strict=True)
         if (one.model, one.tools) == (model, tools) and one.probabilities
@@ -89,12 +86,9 @@ def levels_of(assessed: Assessed) -> dict[int, float]:
 def fused(assessed: Assessed, fusion: ScoreFusion | None) -> float | None:
     """Return the score of a fitted fusion; the program's own where its profile is of another model or other tools."""
     profile = fusion.profile if fusion else None
-    if (
-        fusion is None
-        or profile is None
-        or (assessed.model, assessed.tools) != (profile.backend, profile.toolset)
-        or assessed.tool is None
-    ):
+    if not fusion or not profile or assessed.tool is None:
+        return assessed.fused
+    if (assessed.model, assessed.tools) != (profile.backend, profile.toolset):
         return assessed.fused
     return fusion.fuse_scores([assessed.tool], levels_of(assessed), tool_error=assessed.tool_error)
 

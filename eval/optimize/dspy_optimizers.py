@@ -224,14 +224,6 @@ def _take_over(program: AgenticIQA, made: AgenticIQA, pool: Sequence[TuningQuest
         elif after[name] != before[name]:
             searched.best[name], searched.demos[name] = text, complete_examples(predictor)
             added = added_sentences(original.instructions, text) or f"{len(searched.demos[name])} worked examples"
-            searched.steps.append(
-                Step(
-                    len(searched.steps) + 1,
-                    0,
-                    dict(searched.best),
-                    name,
-                    taken=True,
-                    why="by the optimizer",
-                    added=added,
-                )
-            )
+            number, texts = len(searched.steps) + 1, dict(searched.best)
+            step = Step(number, 0, texts, name, taken=True, why="by the optimizer", added=added)
+            searched.steps.append(step)

@@ -12,11 +12,7 @@ from agenticiqa.programs.batch.cost import estimate, text_tokens
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.images import load
 
-ESTIMATED: dict[Stage, str] = {
-    "scoring": "scoring",
-    "answering": "answering",
-    "detection": "distortion_detection",
-}
+ESTIMATED: dict[Stage, str] = {"scoring": "scoring", "answering": "answering", "detection": "distortion_detection"}
 # Simulated searches of 100 to 400 assessments used 12.6 to 13.8 of them per proposal.
 ASSESSED_FOR_A_PROPOSAL = LOOK + 0.28 * AGAIN
 ASSESSED_FOR_AN_INSTRUCTION = 10  # images that GEPA assesses per instruction, approximately

@@ -112,7 +112,7 @@ class Search:
         propose: Propose,
         size: int,
         settings: TuningSettings,
-        may_go_on: Callable[[], bool] = lambda: True,
+        may_go_on: Callable[[], bool],
     ) -> None:
         self.measure_, self.value, self.propose, self.size = measure, value, propose, size
         self.budget, self.starts, self.may_go_on = settings.budget, settings.starts, may_go_on

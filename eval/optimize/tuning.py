@@ -27,14 +27,7 @@ from agenticiqa.eval.optimize.items import PREDICTORS, Assessed, Stage, TuningQu
 from agenticiqa.eval.optimize.measurements import Measurements, Progress, unreached, with_instructions
 from agenticiqa.eval.optimize.objectives import feedback, value, worst_first
 from agenticiqa.eval.optimize.reflection import Reflection
-from agenticiqa.eval.optimize.search import (
-    SHOWN,
-    Proposal,
-    Search,
-    Searched,
-    Step,
-    first_places,
-)
+from agenticiqa.eval.optimize.search import SHOWN, Proposal, Search, Searched, Step, first_places
 from agenticiqa.eval.optimize.settings import TuningSettings
 from agenticiqa.eval.questions.task import Item
 from agenticiqa.programs.assess import AgenticIQA
@@ -151,6 +144,8 @@ def optimize(
         if fusion:
             figures["profile"] = gain_of_profile(compared, after if kept else before, fusion)
         profile = fusion.profile if fusion else None
+    seconds = round(time.monotonic() - began)
+    spent = {"seconds": seconds, "assessed": measured.fresh, "calls": limits.calls, "usd": limits.usd}
     return Tuned(
         final,
         settings.stage,
@@ -162,12 +157,7 @@ def optimize(
         profile and profile.model_copy(update=_about(final, profile)),
         skipped,
         {"to tune on": len(pool), "used": searched.used, "held-out": len(held_out)},
-        {
-            "seconds": round(time.monotonic() - began),
-            "assessed": measured.fresh,
-            "calls": limits.calls,
-            "usd": limits.usd,
-        },
+        spent,
         sorted({sha256_of(question.image) for question in questions}),
     )
 

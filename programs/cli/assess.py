@@ -78,7 +78,7 @@ def sinks_from(args: Namespace, config: Config, state: sinks.RunState) -> list[s
     elif args.jsonl == STDIN:
         outputs.append(sinks.Printed(sinks.print_json_line, with_failures=True, may_fail=has_overview))
     elif not replaces_results(args) and is_ranked(args, len(jobs)):
-        outputs.append(Ranking())
+        outputs.append(Ranking(state))
     elif not replaces_results(args):
         card = partial(print_result, with_replans=not args.verbose)  # the steps of -v have shown them
         outputs.append(sinks.Printed(card, may_fail=has_overview))

@@ -15,7 +15,7 @@ from agenticiqa.programs.batch.results_file import ResultsFile, Row, question_of
 from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.output_paths import write_all
 from agenticiqa.programs.cli.printable import is_stdout, print_error, write_output
-from agenticiqa.programs.cli.sinks import RunState, Sink, problem_text
+from agenticiqa.programs.cli.sinks import RunState, Sink
 from agenticiqa.programs.cli.status import BELOW, OK, SOME_FAILED, UNSCORED, worst
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import printable_path, write_atomically
@@ -64,15 +64,10 @@ class Overview(Sink):
     def __init__(self, args: Namespace, state: RunState) -> None:
         self._args, self._state = args, state
         self._entries: Entries = {}
-        self._failed: list[str] = []
 
     def write(self, job: Job, row: Row) -> None:
         """Keep the fields that the overview shows."""
         self._entries[job] = entry_of(row)
-
-    def fail(self, job: Job | None, error: Exception) -> None:
-        """Keep the line of a failed image."""
-        self._failed.append(problem_text(job, error))
 
     def close(self) -> int:
         """Write and print the requested outputs; return OK, BELOW, UNSCORED, or SOME_FAILED for an unwritten file."""
@@ -101,7 +96,8 @@ class Overview(Sink):
         return OK if all(done) else SOME_FAILED
 
     def _write_sheet(self) -> None:
-        write_sheet(self._args.html, {job: result_card(entry) for job, entry in self._entries.items()}, self._failed)
+        cards = {job: result_card(entry) for job, entry in self._entries.items()}
+        write_sheet(self._args.html, cards, self._state.summary.failed)
 
 
 def entries_in(results: ResultsFile, plan: RunPlan) -> Entries:

@@ -177,10 +177,7 @@ def _parsers(
 ) -> tuple[Parser, dict[str, argparse.ArgumentParser]]:
     """Return the parser and the parser of each command; only the commands in ``loaded`` get their arguments."""
     parser = Parser(
-        prog=PROGRAM,
-        description=DESCRIPTION,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        prog=PROGRAM, description=DESCRIPTION, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
         "-V",

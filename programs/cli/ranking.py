@@ -8,7 +8,7 @@ from statistics import median
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.results_file import Row
 from agenticiqa.programs.cli import render
-from agenticiqa.programs.cli.sinks import Sink
+from agenticiqa.programs.cli.sinks import RunState, Sink
 from agenticiqa.programs.cli.status import OK
 from agenticiqa.programs.page.entry import Entry, Lines, entry_of, with_caveats, worst_first
 from agenticiqa.signatures.vocabulary import LEVELS
@@ -24,17 +24,13 @@ def is_ranked(args: Namespace, images: int) -> bool:
 class Ranking(Sink):
     """The results by score with a summary, printed at the end, even if the run is interrupted."""
 
-    def __init__(self) -> None:
+    def __init__(self, state: RunState) -> None:
+        self._state = state
         self._entries: list[Entry] = []
-        self._failed = 0
 
     def write(self, job: Job, row: Row) -> None:
         """Keep the fields that the table shows."""
         self._entries.append(entry_of(row))
-
-    def fail(self, job: Job | None, error: Exception) -> None:
-        """Count the failure."""
-        self._failed += 1
 
     def interrupt(self, error: BaseException) -> None:
         """Print the finished results."""
@@ -45,7 +41,7 @@ class Ranking(Sink):
         if self._entries:
             in_order = worst_first(self._entries)
             render.print_lines(*ranking(in_order))
-            print(summary_text(in_order, self._failed))
+            print(summary_text(in_order, len(self._state.summary.failed)))
         return OK
 
 

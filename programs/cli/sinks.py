@@ -324,7 +324,7 @@ def assess_into(sinks: Sequence[Sink], state: RunState, to_row: Callable[[Assess
             if isinstance(outcome, LimitReached):
                 print_error(one_line(str(outcome)))
             elif isinstance(outcome, Exception):
-                summary.failed.append(problem_text(job, outcome))
+                summary.failed.append(failure_text(job, outcome))
                 print_error(summary.failed[-1])
                 for sink in sinks:
                     sink.fail(job, outcome)
@@ -352,14 +352,9 @@ def closed(sinks: Sequence[Sink]) -> int:
     return worst(*statuses)
 
 
-def problem_text(job: Job | None, error: Exception) -> str:
-    """Return the error of an image, or of a name without an image, in one line that begins with the name."""
-    return failure_text(job, error) if job else str(error)
-
-
 def problem_row(job: Job | None, error: Exception) -> Row:
     """Return the row of an image that failed, or of a name without an image."""
-    return failed_row(problem_text(job, error), job.name if job else None)
+    return failed_row(failure_text(job, error), job.name) if job else failed_row(str(error))
 
 
 def print_json_line(row: Row) -> None:

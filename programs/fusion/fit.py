@@ -71,10 +71,7 @@ class FusionRow:
 
 
 def fit_profile(
-    rows: Sequence[FusionRow],
-    *,
-    tool_reliability: float | None = None,
-    toolset: Sequence[str] = (),
+    rows: Sequence[FusionRow], *, tool_reliability: float | None = None, toolset: Sequence[str] = ()
 ) -> FusionProfile:
     """Fit a profile to images; with few of them, it is near that of a typical model.
 

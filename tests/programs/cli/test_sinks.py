@@ -210,8 +210,7 @@ def test_a_json_document_has_the_order_of_the_jobs_and_names_without_an_image_la
 def test_a_ranking_is_also_printed_after_an_interruption(
     album: FoundJobs, capsys: pytest.CaptureFixture[str], end: str
 ) -> None:
-    output = Ranking()
-    output.fail(None, album.problems[0])
+    output = Ranking(state_of(album))
     for job, score in zip(album.jobs, (3.0, 2.0, 4.0), strict=True):
         output.write(job, row_of(job.name, score, quality_level="Fair"))
     output.close() if end == "close" else output.interrupt(KeyboardInterrupt())
