@@ -9,7 +9,8 @@ import re
 from agenticiqa.programs.backends.image_tokens import FAMILIES, QWEN, Rule, Size, seen_size_by
 from agenticiqa.programs.backends.providers import PROVIDERS
 
-ALWAYS_REASON = re.compile(r"o\d(?!\w)|gpt-5(?![\d.]*-chat)")  # beginning of a plain name
+# Beginning of a plain name. Names such as "o1-7b" belong to other makers.
+ALWAYS_REASON = re.compile(r"o\d(?![\w-])|o\d-(mini|pro|preview|deep|\d{4})|gpt-5(?![\d.]*-chat)")
 
 
 def plain_name(model: str) -> str:

@@ -1,7 +1,7 @@
 """Interpret questions and options with a small network, for wordings that the rules do not cover.
 
 The network is a sentence encoder (all-MiniLM-L6-v2: W. Wang et al., "MiniLM", NeurIPS 2020), fine-tuned on varied
-questions. ``eval/train/train_question_reader.py`` trains it and prints its accuracy.
+questions. ``eval/research/train_question_reader.py`` trains it and prints its accuracy.
 """
 
 import re

@@ -58,7 +58,10 @@ def test_an_unknown_model_has_the_image_tokens_of_its_provider() -> None:
         ("openai.azure/gpt-5-chat", False),
         ("openai.gpt-5.2-chat-latest", False),
         ("openai.gpt-4o", False),
+        ("openai.o3:floor", True),
+        ("openai.o3-2025-04-16", True),
         ("vllm.org/o1vision", False),
+        ("vllm.org/o1-7b-instruct", False),
     ],
 )
 def test_a_model_that_always_reasons_is_recognized(backend: str, reasons: bool) -> None:
