@@ -62,14 +62,14 @@ def marked(request: lm15.Request) -> lm15.Request:
     """
     held = current().turn.images
 
-    def part(given: Any) -> Any:
-        if isinstance(given, lm15.TextPart) and any(place in given.text for place in held):
+    def part(content: Any) -> Any:
+        if isinstance(content, lm15.TextPart) and any(place in content.text for place in held):
             raise MissingImage
-        if not isinstance(given, lm15.ImagePart) or not (given.url or "").startswith(HOST):
-            return given
-        if given.url not in held:
+        if not isinstance(content, lm15.ImagePart) or not (content.url or "").startswith(HOST):
+            return content
+        if content.url not in held:
             raise MissingImage
-        return lm15.ImagePart(media_type=held[given.url].mime, data=_mark(given.url).decode())
+        return lm15.ImagePart(media_type=held[content.url].mime, data=_mark(content.url).decode())
 
     messages = [replace(message, parts=tuple(map(part, message.parts))) for message in request.messages]
     return replace(request, messages=tuple(messages))

@@ -257,7 +257,7 @@ class Batches:
         last = {id: faults.get(id, BatchAnswer(id)) for id, tries in left.items() if tries >= MOST_TRIES}
         self.manifest.keep(
             batch.n,
-            ((id, each.status or 503, each.body if each.status else UNANSWERED) for id, each in last.items()),
+            ((id, answer.status or 503, answer.body if answer.status else UNANSWERED) for id, answer in last.items()),
         )
         self._discard(batch)  # the first step, which is repeated if the process is killed before the second
         self._close(batch, batch.message, counted=True)

@@ -120,10 +120,10 @@ class Manifest:
         """Return the unanswered requests of this batch, or of all batches, and how often each was sent."""
         which = "batch IS NOT NULL" if n is None else "batch = ?"
         with self._lock:
-            found = self._rows.execute(
+            cursor = self._rows.execute(
                 f"SELECT id, tries FROM request WHERE {which} AND answer IS NULL", () if n is None else (n,)
             )
-            return dict(found.fetchall())
+            return dict(cursor.fetchall())
 
     def spent(self) -> tuple[int, float, dict[str, float | None]]:
         """Return the number of requests sent, the known cost, and the highest cost of each request without a price."""
