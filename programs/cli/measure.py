@@ -144,7 +144,7 @@ def table_of_values(tools: Sequence[Tool], rows: Sequence[Measurement]) -> str:
 def _means(tools: Sequence[Tool], rows: Sequence[Measurement]) -> list[str]:
     """Return the last line of a table: the mean over the images that have a value."""
     values = [[row[tool.name] for row in rows if row[tool.name] is not None] for tool in tools]
-    return ["mean", *(_shown(sum(found) / len(found)) if found else "-" for found in values)]
+    return ["mean", *(_shown(sum(column) / len(column)) if column else "-" for column in values)]
 
 
 def _shown(value: float | None) -> str:

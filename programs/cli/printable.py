@@ -52,7 +52,7 @@ def json_text(value: Any, indent: int | None = None) -> str:
     """
     encoding = (getattr(sys.stdout, "encoding", None) or "utf-8").lower()
     text = json.dumps(value, ensure_ascii=not encoding.startswith("utf"), default=str, indent=indent)
-    return _NOT_ESCAPED_BY_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _NOT_ESCAPED_BY_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def escape_unencodable_characters() -> None:
