@@ -147,8 +147,8 @@ def checked_rows(file: Path, needs: Callable[[Row], Collection[str]]) -> Iterato
             offset += len(line)
     if wrong and not kept:
         raise UserError(wrong[0])
-    for each in wrong[:MOST_NAMED]:
-        logger.warning("%s; the line is skipped", each)
+    for fault in wrong[:MOST_NAMED]:
+        logger.warning("%s; the line is skipped", fault)
     if more := len(wrong[MOST_NAMED:]):
         logger.warning("%s: %d more invalid lines are skipped", printable_path(file), more)
 

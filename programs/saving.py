@@ -165,11 +165,11 @@ def save(
         "program": PROGRAM,
         "version": version("agenticiqa"),
         **surroundings(),
-        "fingerprints": {name: each for name, each in fingerprints(program).items() if name in written},
+        "fingerprints": {name: fingerprint for name, fingerprint in fingerprints(program).items() if name in written},
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "created_with": dict(created_with),
     }
-    state = {name: _embedded(each) for name, each in tuned.items() if name in written}
+    state = {name: _embedded(predictor) for name, predictor in tuned.items() if name in written}
     write_atomically(path, json.dumps({"header": header, "state": state}, indent=2, ensure_ascii=False))
 
 
