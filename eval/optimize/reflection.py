@@ -185,8 +185,8 @@ class Reflection:
 
 
 def _images(question: TuningQuestion) -> dict[str, dspy.Image]:
-    shown = {"image": load(question.image).to_dspy()}
-    return shown | ({"reference": load(question.reference).to_dspy()} if question.reference else {})
+    images = {"image": load(question.image).to_dspy()}
+    return images | ({"reference": load(question.reference).to_dspy()} if question.reference else {})
 
 
 def history(tried: Sequence[Step], name: str) -> str:
