@@ -16,7 +16,8 @@ from agenticiqa.configs import Config, StageConfig
 from agenticiqa.programs import AgenticIQA, Job, assess_many
 from agenticiqa.programs.batch import assess_many as module
 from agenticiqa.programs.batch.cost import estimate
-from agenticiqa.programs.errors import ImageError
+from agenticiqa.programs.batch.job import failure_text
+from agenticiqa.programs.errors import ImageError, ImageNotFound, OfImage, Unforeseen
 from agenticiqa.programs.images import UndecodedImage, load
 from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
 from support.distortion_levels import scene
@@ -119,3 +120,10 @@ def test_an_estimate_accepts_images_in_every_form(path: Path) -> None:
     (alone,), (many,) = estimate(config, [Job(path)]).stages, found.stages
     assert many.image_tokens == 9 * alone.image_tokens
     assert "uint8" in estimate(config, [Job(PIXELS.astype(int))]).refused[0]
+
+
+@pytest.mark.parametrize("kind", [ImageError, ImageNotFound, Unforeseen])
+def test_an_error_from_another_process_still_has_its_image(kind: type[OfImage]) -> None:
+    error = pickle.loads(pickle.dumps(kind("cannot be read", "photo.png")))
+    assert (type(error), error.problem, error.image) == (kind, "cannot be read", "photo.png")
+    assert failure_text(Job("photo.png"), error) == str(error) == "photo.png: cannot be read"
