@@ -129,11 +129,9 @@ def card(row: dict[str, Any]) -> Panel:
     if evidence["tool_log"]:
         table = plain_table("tool", "measures", "raw", "1..5")
         for call in evidence["tool_log"]:
-            values = (
-                (with_unit(call["raw"], call.get("unit")), f"{call['calibrated']:.2f}")
-                if call["error"] is None
-                else ("-", call["error"])
-            )
+            values = ("-", call["error"])
+            if call["error"] is None:
+                values = (with_unit(call["raw"], call.get("unit")), f"{call['calibrated']:.2f}")
             table.add_row(call["tool"], escape(_subject(call)), *map(escape, values))
         parts.append(table)
     explained = explanation(row)
