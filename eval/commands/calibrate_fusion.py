@@ -7,9 +7,8 @@ from datetime import date
 from pathlib import Path
 
 from agenticiqa.configs import Config
-from agenticiqa.eval.calibrate.fusion_data import sorted_by_kind
 from agenticiqa.eval.commands.arguments import LABELS
-from agenticiqa.eval.commands.label_options import labels_named
+from agenticiqa.eval.commands.label_options import labels_named, sorted_by_kind
 from agenticiqa.eval.commands.shared import continuing
 from agenticiqa.eval.datasets import LabeledImage, MosScale, mos_scale
 from agenticiqa.programs.backends.answer_cache import install

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agenticiqa.eval.calibrate.fusion_data import sorted_by_kind
+from agenticiqa.eval.commands.label_options import sorted_by_kind
 from agenticiqa.programs.errors import UserError
 
 ROW = {"image": "a.png", "query": "Rate it.", "image_sha256": "0", "quality_score": 3.0}
