@@ -33,7 +33,8 @@ def labels_to_fit(args: Namespace) -> LabeledSet:
 
     These may have several rows for an image, and their MOS are already mirrored if lower values are better.
     """
-    if sorted_by_kind([args.labels]).rows:
+    is_lines = args.labels.suffix.lower() == ".jsonl"
+    if is_shard_folder(args.labels) or (is_lines and _keys_of_first_row(args.labels) >= OF_A_ROW):
         raise UserError(f"{args.labels} has results of a run, not labels: name the table of labels")
     return labels_named(args, args.labels)
 
@@ -68,9 +69,15 @@ def sorted_by_kind(data: Sequence[Path]) -> FusionData:
 
 def _has_labels(file: Path) -> bool:
     """Return whether a file of JSON lines begins with a row of labels; the reader of rows reports unreadable files."""
+    keys = _keys_of_first_row(file)
+    return bool(keys) and not keys >= OF_A_ROW
+
+
+def _keys_of_first_row(file: Path) -> set[str]:
+    """Return the keys of the first JSON line of a file; none if it cannot be read."""
     try:
         with file.open(encoding="utf-8-sig") as lines:
             first = json_value(next(filter(str.strip, lines), ""))
     except (OSError, ValueError):
-        return False
-    return isinstance(first, dict) and not first.keys() >= OF_A_ROW
+        return set()
+    return set(first) if isinstance(first, dict) else set()
