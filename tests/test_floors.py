@@ -90,7 +90,7 @@ BUDGET = {
     "programs/pictures": 496,
     "eval": 2_164,  # with labels, scorers and tasks
     "eval/calibrate": 288,
-    "eval/commands": 1_419,  # the kind of data for calibrate is recognized here
+    "eval/commands": 1_423,  # the kind of data for calibrate is recognized here
     "eval/optimize": 1_474,  # public helpers for DSPy's own optimizers, which users wrote themselves
     "eval/questions": 385,
     "eval/report": 1_900,
