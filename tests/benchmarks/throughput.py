@@ -183,14 +183,15 @@ def asked_by_the_program(address: str, file: Path) -> tuple[str, str, Any]:
 
     from agenticiqa.configs import Config, StageConfig
     from agenticiqa.programs.assess import AgenticIQA
-    from agenticiqa.programs.backends.wire import ChatServer
+    from agenticiqa.programs.backends.providers import TokenLimit
+    from agenticiqa.programs.backends.wire import ChatServer, Post
 
     seen: list[lm15.Request] = []
 
     class Listening(ChatServer):
-        def complete(self, request: lm15.Request) -> lm15.Response:
+        def complete(self, request: lm15.Request, token_limit: TokenLimit, post: Post | None = None) -> lm15.Response:
             seen.append(request)
-            return super().complete(request)
+            return super().complete(request, token_limit, post)
 
     program = AgenticIQA.from_config(Config(summarizer=StageConfig(backend="vllm.m", api_base=address), cache=False))
     wire = program.summarizer.answer.ask.backend.lms[0].engine.wire
