@@ -95,7 +95,7 @@ BUDGET = {
     "eval/questions": 385,
     "eval/report": 1_900,
     "eval/research": 4_600,
-    "tests": 34_068,  # searches in own sentences and unclear comments are found; sinks and names of models have tests
+    "tests": 34_075,  # searches in own sentences and unclear comments are found; sinks and names of models have tests
 }
 SLACK = 1.02  # a small change needs no new number
 

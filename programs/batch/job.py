@@ -65,14 +65,14 @@ class Job:
         return replace(self, image=picklable(self.image), reference=reference)
 
 
-def failed_row(text: str, image: str | None = None) -> dict[str, Any]:
-    """Return the row of a failed image: its name (by default the beginning of the text) and the reason."""
-    name = one_line(image) if image is not None else text.partition(": ")[0]
-    return {"image": name, "error": text.removeprefix(f"{name}: ")}
+def failed_row(error: BaseException, job: Job | None = None) -> dict[str, Any]:
+    """Return the row of a failed image, or of a name without an image: the name, and the reason without the name."""
+    own_name = one_line(error.image) if isinstance(error, OfImage) else ""
+    name = one_line(job.name) if job else own_name
+    reason = error.problem if isinstance(error, OfImage) and own_name == name else str(error)
+    return {"image": name, "error": one_line(reason)}
 
 
 def failure_text(job: Job, error: BaseException) -> str:
     """Return a job's error in one line that begins with the name of the image, without repeating the name."""
-    name, text = one_line(job.name), one_line(str(error))
-    begins_with_name = isinstance(error, OfImage) and one_line(error.image) == name
-    return text if begins_with_name else f"{name}: {text}"
+    return "{image}: {error}".format_map(failed_row(error, job))

@@ -110,7 +110,7 @@ class Printed(Sink):
     def fail(self, job: Job | None, error: Exception) -> None:
         """Print the row of a failed image."""
         if self._with_failures:
-            self.write(job, problem_row(job, error))
+            self.write(job, failed_row(error, job))
 
     def close(self) -> int:
         """Raise the error of stdout, if any."""
@@ -136,7 +136,7 @@ class JsonDocument(Sink):
     def fail(self, job: Job | None, error: Exception) -> None:
         """Keep the row of a failed image."""
         if job:
-            self._rows[job] = problem_row(job, error)
+            self._rows[job] = failed_row(error, job)
 
     def interrupt(self, error: BaseException) -> None:
         """Print the finished results."""
@@ -146,7 +146,7 @@ class JsonDocument(Sink):
         """Print the document, unless no image was assessed or failed."""
         if self._rows:
             rows = [self._rows[job] for job in self._state.plan.jobs if job in self._rows]
-            rows += [problem_row(None, problem) for problem in self._state.problems]
+            rows += [failed_row(problem) for problem in self._state.problems]
             print(json_text(rows[0] if self._single else rows, indent=2), flush=True)
         return OK
 
@@ -350,11 +350,6 @@ def closed(sinks: Sequence[Sink]) -> int:
     if errors:
         raise errors[0]
     return worst(*statuses)
-
-
-def problem_row(job: Job | None, error: Exception) -> Row:
-    """Return the row of an image that failed, or of a name without an image."""
-    return failed_row(failure_text(job, error), job.name) if job else failed_row(str(error))
 
 
 def print_json_line(row: Row) -> None:

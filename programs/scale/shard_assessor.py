@@ -16,7 +16,7 @@ from agenticiqa.programs.backends.limits import Limits
 from agenticiqa.programs.backends.run_context import current, within
 from agenticiqa.programs.batch.assess_many import assess_many
 from agenticiqa.programs.batch.fit_inputs import rows_with_fit_inputs
-from agenticiqa.programs.batch.job import Job, failed_row, failure_text
+from agenticiqa.programs.batch.job import Job, failed_row
 from agenticiqa.programs.batch.plan_run import fingerprint_of
 from agenticiqa.programs.batch.stop_rule import StopRule
 from agenticiqa.programs.errors import Unforeseen
@@ -176,7 +176,7 @@ class ShardAssessor:
 
     def _keep(self, state: _OpenShard, job: _PlacedJob, outcome: Row | Exception) -> None:
         state.jobs -= 1
-        row = outcome if isinstance(outcome, dict) else failed_row(failure_text(job, outcome), job.name)
+        row = outcome if isinstance(outcome, dict) else failed_row(outcome, job)
         if isinstance(outcome, Exception):
             state.has_temporary_error |= isinstance(outcome, TEMPORARY)
             row |= {"query": job.asked}

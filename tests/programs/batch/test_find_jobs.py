@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agenticiqa.programs.batch.find_jobs import find_jobs, read_jobs
-from agenticiqa.programs.batch.job import Job, failure_text
+from agenticiqa.programs.batch.job import Job, failed_row, failure_text
 from agenticiqa.programs.errors import ImageError, ImageNotFound, ToolError, UserError
 
 
@@ -100,6 +100,14 @@ def test_a_missing_reference_is_an_error(album: Path, reference: str) -> None:
 )
 def test_a_failure_names_its_image_once(error: Exception, text: str) -> None:
     assert failure_text(Job(Path("a.png"), "Sharp?"), error) == text
+
+
+def test_the_row_of_a_missing_file_has_its_whole_name() -> None:
+    """The name is a field of the error, so that it may contain the characters that end it in the message."""
+    (problem,) = find_jobs(["a: b.png"], "Sharp?").problems
+    row = failed_row(problem)
+    assert row["image"] == "a: b.png"
+    assert row["error"].startswith("expected an image, but there is no such file")
 
 
 # --- rows of a file --------------------------------------------------------------------------------------------------
