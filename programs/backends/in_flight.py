@@ -87,8 +87,7 @@ class InFlight:
         """Return the seconds until the request may be sent; infinite as long as too many others are under way."""
         if self._under_way >= slot.capacity:
             return math.inf
-        not_before = max(slot.not_before, self._not_before)
-        return 0.0 if not_before <= monotonic() else not_before - monotonic()
+        return max(0.0, max(slot.not_before, self._not_before) - monotonic())
 
 
 def is_refused_for_now(error: lm15.LM15Error) -> bool:
