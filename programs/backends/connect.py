@@ -14,7 +14,7 @@ from agenticiqa.programs.backends.choice import AMBIENT, Backend
 from agenticiqa.programs.backends.engine import Model
 from agenticiqa.programs.backends.in_flight import in_flight_at
 from agenticiqa.programs.backends.models import always_reasons, image_tokens, plain_name
-from agenticiqa.programs.backends.providers import NO_KEY, PROVIDERS, Provider
+from agenticiqa.programs.backends.providers import NO_KEY, PROVIDERS, Provider, row_of
 from agenticiqa.programs.errors import BackendError, did_you_mean
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ def provider_of(stage: StageConfig) -> Provider:
     """
     name = stage.backend
     kind, _, model = name.partition(".")
-    provider = PROVIDERS.get(kind)
+    provider = row_of(name)
     if provider is None:
         expected = ", ".join(f"{known}.<model>" for known in PROVIDERS)
         hint = did_you_mean(kind, ["offline", AMBIENT, *PROVIDERS])
@@ -186,14 +186,14 @@ def provider_of(stage: StageConfig) -> Provider:
 
 def require_address(stage: StageConfig, setting: str) -> None:
     """Raise BackendError if the provider has no address and the user did not set one with ``setting``."""
-    provider = PROVIDERS.get(stage.backend.partition(".")[0])
+    provider = row_of(stage.backend)
     if provider and provider.key_env is None and stage.api_base is None:
         raise BackendError(f"backend {stage.backend!r} needs the address of its server: set {setting}")
 
 
 def refuse_without_batches(stage: StageConfig) -> None:
     """Raise BackendError for a backend without a Batch API."""
-    provider = PROVIDERS.get(stage.backend.partition(".")[0])
+    provider = row_of(stage.backend)
     if not stage.is_offline and not (provider and provider.has_batches):
         able = " or ".join(f"{name}.<model>" for name, row in PROVIDERS.items() if row.has_batches)
         raise BackendError(f"backend {stage.backend!r} does not support --batch: use {able}, or run without --batch")
@@ -202,7 +202,7 @@ def refuse_without_batches(stage: StageConfig) -> None:
 def refuse_without_continuation(stage: StageConfig) -> None:
     """Raise BackendError for a backend that cannot continue an unfinished answer."""
     for model in stage_models(stage) or [stage]:
-        provider = PROVIDERS.get(model.backend.partition(".")[0])
+        provider = row_of(model.backend)
         if provider is None or provider.continues is None:
             supported = ", ".join(f"{name}.<model>" for name, row in PROVIDERS.items() if row.continues is not None)
             raise BackendError(

@@ -6,8 +6,8 @@ by the plain name.
 
 import re
 
-from agenticiqa.programs.backends.image_tokens import FAMILIES, QWEN, Rule, Size, seen_size_by
-from agenticiqa.programs.backends.providers import PROVIDERS
+from agenticiqa.programs.backends.image_tokens import FAMILIES, Rule, Size, seen_size_by
+from agenticiqa.programs.backends.providers import Provider, row_of
 
 # Beginning of a plain name. Names such as "o1-7b" belong to other makers.
 ALWAYS_REASON = re.compile(r"o\d(?![\w-])|o\d-(mini|pro|preview|deep|\d{4})|gpt-5(?![\d.]*-chat)")
@@ -44,7 +44,5 @@ def seen_size(backend: str, size: Size) -> Size:
 
 def _rule_and_name(backend: str) -> tuple[Rule, str]:
     """Return the rule for the tokens of an image, of the family or else of the provider, and the model's plain name."""
-    kind, _, model = backend.partition(".")
-    name, provider = plain_name(model), PROVIDERS.get(kind)
-    of_provider = provider.image_tokens if provider else QWEN
-    return next((rule for pattern, rule in FAMILIES.items() if re.match(pattern, name)), of_provider), name
+    name, provider = plain_name(backend.partition(".")[2]), row_of(backend) or Provider()
+    return next((rule for pattern, rule in FAMILIES.items() if re.match(pattern, name)), provider.image_tokens), name

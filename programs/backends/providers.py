@@ -98,3 +98,8 @@ PROVIDERS: dict[str, Provider] = {
     ),
     "lmstudio": Provider(forms=("json_schema",), logprobs=0, image_tokens=LLAMA_CPP),
 }
+
+
+def row_of(backend: str) -> Provider | None:
+    """Return the row for a backend's name, ``provider.model``; ``None`` for the name of no provider."""
+    return PROVIDERS.get(backend.partition(".")[0])

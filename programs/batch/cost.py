@@ -24,7 +24,7 @@ from agenticiqa.configs import Config, StageConfig
 from agenticiqa.programs.backends.dspy_adapter import SteadyAdapter, answer_schema
 from agenticiqa.programs.backends.image_tokens import within
 from agenticiqa.programs.backends.models import image_tokens
-from agenticiqa.programs.backends.providers import PROVIDERS
+from agenticiqa.programs.backends.providers import row_of
 from agenticiqa.programs.batch.job import Job, failure_text
 from agenticiqa.programs.errors import ImageError, ToolError
 from agenticiqa.programs.fusion.tool_mean import rating_tools
@@ -228,7 +228,7 @@ def _call(stage: str, section: StageConfig, reference: bool, filled: int, answer
     signature: Any = SIGNATURES.get(stage) or _planner(getattr(section, "sees_images", True))
     is_enforced = section.structured_outputs in ("auto", "json_schema")
     text = _frame_tokens(signature, reference, is_enforced) + filled
-    provider = PROVIDERS.get(section.backend.partition(".")[0])
+    provider = row_of(section.backend)
     if is_enforced and provider and provider.bills_schemas:
         text += text_tokens(json.dumps(answer_schema(signature)))
     offered = ("image", "reference") if reference else ("image",)
