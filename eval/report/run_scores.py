@@ -8,6 +8,7 @@ from typing import Any
 from agenticiqa.configs.yaml_json import json_value
 from agenticiqa.eval.report.columns import OURS
 from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.images.names import closest, folded
 from agenticiqa.programs.result_row import checked_rows
 
 RESULTS = "results.jsonl"
@@ -109,6 +110,22 @@ def read_scores(folder: Path, name: str | None = None) -> RunScores:
         run.assessed_by += f", prompts {prompts}"
     count_alike([run])
     return run
+
+
+def share_names(runs: Sequence[RunScores]) -> None:
+    """Give the items of later runs the names of the first run, where ``closest`` takes these for the same."""
+    by_name: dict[str, list[str]] = {}
+    for item in runs[0].contents if runs else ():
+        by_name.setdefault(folded(item), []).append(item)
+    for run in runs[1:]:
+        names, taken = {item: item for item in run.contents}, {*run.contents}
+        for item in names:
+            alike = closest(item, by_name.get(folded(item), ()), str)
+            if len(alike) == 1 and alike[0] not in taken:
+                names[item] = alike[0]
+                taken.add(alike[0])
+        for field_name in ("values", "mos", "contents", "rotated", "options"):
+            setattr(run, field_name, {names[item]: value for item, value in getattr(run, field_name).items()})
 
 
 def _kind(row: dict[str, Any]) -> str:

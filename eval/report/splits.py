@@ -5,7 +5,7 @@ comparison with papers. The curve before the PLCC is fitted to each test set.
 """
 
 import csv
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -18,6 +18,7 @@ from agenticiqa.eval.logistic import fit_logistic
 from agenticiqa.eval.metrics import Numbers, krcc, plcc, srcc
 from agenticiqa.programs.batch.csv_table import rows_of
 from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.images.names import closest, folded
 
 SHARE = 0.2  # share of the scenes in a test set
 TEST = "test"
@@ -53,21 +54,32 @@ def splits_of_file(path: Path, names: Sequence[str], contents: Sequence[str]) ->
     Images are identified by name, or by its last part. Raises UserError, in one line, for a file of another form
     and for an image that is not in it.
     """
+    by_file: dict[str, dict[str, dict[str, str]]] = {}  # rows by image, by the name of its file as it is compared
     try:
-        rows = {row["image"]: row for row in rows_of(path)}
+        for row in rows_of(path):
+            by_file.setdefault(folded(Path(row["image"]).name), {})[row["image"]] = row
     except (OSError, UnicodeDecodeError, csv.Error, KeyError) as error:
         raise UserError(f"{path}: expected a CSV with a column image and one for each split ({error})") from error
-    rows = {Path(name).name: row for name, row in rows.items()} | rows
-    absent = [name for name in names if name not in rows and Path(name).name not in rows]
-    if absent:
+    fitting = {name: _images_named(name, by_file.get(folded(Path(name).name), ())) for name in names}
+    if absent := [name for name in names if not fitting[name]]:
         raise UserError(f"{path}: {len(absent)} images have no row, such as {absent[0]}; add them")
-    listed = [rows.get(name) or rows[Path(name).name] for name in names]
+    if several := next((name for name in names if len(fitting[name]) > 1), None):
+        raise UserError(
+            f"{path}: {len(fitting[several])} rows fit {several}, such as {' and '.join(fitting[several][:2])}; write "
+            "the paths as in the labels"
+        )
+    listed = [by_file[folded(Path(name).name)][fitting[name][0]] for name in names]
     columns = [column for column in (listed[0] if listed else {}) if column != "image"]
     parts = [np.array([row[column] == TEST for row in listed]) for column in columns]
     tests = [part for part in parts if part.any()]
     if not tests:
         raise UserError(f'{path}: no column marks an image as "{TEST}"; mark the test images of each split')
     return tests
+
+
+def _images_named(name: str, images: Iterable[str]) -> list[str]:
+    """Return the images of this name; if there are none, those whose file has it."""
+    return closest(name, images, str) or closest(Path(name).name, images, lambda image: Path(image).name)
 
 
 def medians(values: Numbers, mos: Numbers, parts: Parts) -> dict[str, Any]:

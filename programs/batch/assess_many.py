@@ -28,7 +28,6 @@ from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.worker import NotStarted, Worker, WorkerStopped
 from agenticiqa.programs.errors import AgenticIQAError, ImageError, Unanswered, Unforeseen, UserError
 from agenticiqa.programs.images import ImageSource, find_images
-from agenticiqa.programs.images.finding import expanded
 from agenticiqa.programs.result import Assessment, is_unscored
 
 logger = logging.getLogger(__name__)
@@ -88,7 +87,7 @@ def assess_many(
         ImageError: The name is of no image.
     """
     if isinstance(jobs, str | os.PathLike):
-        jobs = find_images(expanded(os.fspath(jobs)))
+        jobs = find_images([jobs])
     assess = partial(_assess, program, postprocess)
     computes = _only_computes(program)
     if workers is None:

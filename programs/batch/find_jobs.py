@@ -19,11 +19,11 @@ from agenticiqa.programs.errors import ImageError, UserError
 from agenticiqa.programs.images import ImageSource, UndecodedImage, find_images, name_of, search_images
 from agenticiqa.programs.images.files import one_line, printable_path
 from agenticiqa.programs.images.finding import is_name_of_image, skipped_text
-from agenticiqa.programs.images.sources import local_path, read_source
+from agenticiqa.programs.images.names import closest, expanded, folded
+from agenticiqa.programs.images.sources import MOST_LISTED, local_path, read_source
 from agenticiqa.programs.questions.options import OptionsArgument, read_options
 
 STDIN = "-"
-MOST_LISTED = 5  # references with the same name that an error lists
 ROW = '{"image": "a.jpg", "query": "Main flaw?", "options": ["Blur", "Noise"]}'
 MISNAMED = {"question": "query", "prompt": "query", "choices": "options", "candidates": "options"}
 CELLS = {"options": '["Blur", "Noise"]', "resize_reference": "true"}  # columns of CSV with JSON in their cells
@@ -56,14 +56,14 @@ def find_jobs(
     resize_reference: bool = False,
     options: OptionsArgument | None = None,
 ) -> FoundJobs:
-    """Make a job for each image that the names refer to: files, folders, and ``-`` for one image from stdin.
+    """Make a job for each image that the names refer to: files, folders, patterns, and ``-`` for stdin.
 
     ``reference`` is one image for all, or a folder (see ``references_in``). Raises ImageError if the reference does not
     exist, and UserError for options as ``read_options`` does.
     """
     result = FoundJobs()
     images: dict[ImageSource, Path | None] = {}  # each image with the folder in which it was found
-    for name in names:
+    for name in (path for given in names for path in expanded(given)):
         if name == STDIN:
             images[read_stdin(sys.stdin.buffer)] = None
             continue
@@ -237,18 +237,18 @@ def references_in(references: Path) -> ReferenceOf:
     """
     by_stem: dict[str, list[Path]] = {}
     for file in find_images([references]):
-        by_stem.setdefault(file.stem, []).append(file)
+        by_stem.setdefault(folded(file.stem), []).append(file)
 
     def reference_of(image: ImageSource, folder: Path | None) -> Path:
         path = image if isinstance(image, Path) else Path(name_of(image))
-        there = by_stem.get(path.stem, [])
+        there = by_stem.get(folded(path.stem), [])
         wanted = (path.relative_to(folder) if folder else Path(os.path.abspath(path))).with_suffix("")
         depths = [_shared_end(wanted, file.relative_to(references).with_suffix(""), folder) for file in there]
         alike = (
             [file for file, depth in zip(there, depths, strict=True) if depth == max(depths)] if any(depths) else there
         )
-        exact = [file for file in alike if file.name == path.name]
-        fitting = exact if len(exact) == 1 else alike
+        exact = closest(path.name, alike, lambda file: file.name)
+        fitting = exact if len(exact) == 1 else closest(path.stem, alike, lambda file: file.stem)
         if len(fitting) == 1:
             return fitting[0]
         more = ", ..." if len(fitting) > MOST_LISTED else ""
@@ -262,4 +262,5 @@ def references_in(references: Path) -> ReferenceOf:
 def _shared_end(wanted: Path, path: Path, folder: Path | None) -> int:
     """Return the number of parts of a reference's path if it matches the image's path or its end; else 0."""
     depth = len(path.parts)
-    return depth if (wanted if folder else Path(*wanted.parts[-depth:])) == path else 0
+    end = wanted if folder else Path(*wanted.parts[-depth:])
+    return depth if folded(str(end)) == folded(str(path)) else 0

@@ -8,7 +8,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import dspy
@@ -18,11 +17,13 @@ from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.engine import Model
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.results_file import Identity, ResultsFile, Resumed, Row, question_of, resume
-from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.errors import ImageError, UserError
 from agenticiqa.programs.fusion.configured import warn_of_other_prompts
 from agenticiqa.programs.fusion.profile import read_fusion_profile
 from agenticiqa.programs.images import ImageSource, LoadedImage, UndecodedImage, name_of
 from agenticiqa.programs.images.files import digest, printable_path, sha256_of
+from agenticiqa.programs.images.names import closest, folded
+from agenticiqa.programs.images.sources import local_path
 from agenticiqa.programs.saving import prompts_of
 from agenticiqa.programs.stages.ask import CheckedPredict
 from agenticiqa.programs.tools.metrics.learned_iqa import adapter_in
@@ -166,7 +167,7 @@ def find_finished(jobs: Sequence[Job], results: ResultsFile, settings: Mapping[s
 
     Paths are compared as absolute paths. A relative path in the file is resolved from the current folder or, if that
     is not an image of the jobs, from the file's folder. Therefore the file and its images can be moved together. An
-    image that was moved or renamed otherwise is assessed again.
+    image that was moved or renamed otherwise is assessed again. Names are compared as ``names.closest`` does.
     """
     if not results.length:  # an empty file needs no hash of every image
         return Resumed({}, Counter())
@@ -191,13 +192,17 @@ def offsets_of_latest(jobs: Sequence[Job], results: ResultsFile, settings: Mappi
 def row_identifier(images: Collection[str], results: ResultsFile) -> Callable[[Row], Identity]:
     """Return a function that returns the identity of a row, with paths resolved to these images."""
     here, beside = os.getcwd(), os.path.dirname(os.path.realpath(results.path))
+    by_name: dict[str, list[str]] = {}
+    for image in images:
+        by_name.setdefault(folded(image), []).append(image)
 
     def identify(row: Row) -> Identity:
         identity = _identity_of_row(row, here)
-        if identity.image in images or here == beside:
-            return identity
-        moved = _identity_of_row(row, beside)
-        return moved if moved.image in images else identity
+        for placed in (identity, identity if here == beside else _identity_of_row(row, beside)):
+            alike = closest(placed.image, by_name.get(folded(placed.image), ()), str)
+            if len(alike) == 1:
+                return placed._replace(image=alike[0])
+        return identity
 
     return identify
 
@@ -207,9 +212,9 @@ def identity_of(job: Job, run_fingerprint: str) -> Identity:
     reference = job.reference
     return Identity(
         image=absolute(job.name, os.getcwd()),
-        image_sha256=_sha256(job.image),
-        reference=None if reference is None else absolute(name_of(reference), os.getcwd()),
-        reference_sha256=None if reference is None else _sha256(reference),
+        image_sha256=hash_of(job.image),
+        reference=None if reference is None else folded(absolute(name_of(reference), os.getcwd())),
+        reference_sha256=None if reference is None else hash_of(reference),
         query=job.asked,
         run_fingerprint=run_fingerprint,
     )
@@ -233,14 +238,14 @@ def _identity_of_row(row: Row, folder: str) -> Identity:
     return Identity(
         image=absolute(str(row.get("image")), folder),
         image_sha256=row.get("image_sha256"),
-        reference=None if reference is None else absolute(str(reference), folder),
+        reference=None if reference is None else folded(absolute(str(reference), folder)),
         reference_sha256=row.get("reference_sha256"),
         query=question_of(row),
         run_fingerprint=row.get("run_fingerprint"),
     )
 
 
-def _sha256(source: ImageSource) -> str | None:
+def hash_of(source: ImageSource) -> str | None:
     """Return the hash of an image's bytes; ``None`` if they cannot be read, and for an array."""
     match source:
         case LoadedImage():
@@ -249,8 +254,8 @@ def _sha256(source: ImageSource) -> str | None:
             return hashlib.sha256(data).hexdigest()
         case str() | os.PathLike():
             try:
-                return sha256_of(Path(source))
-            except OSError:  # the job is assessed, and fails with the reason
+                return sha256_of(local_path(source))
+            except (OSError, ImageError):  # the job is assessed, and fails with the reason
                 return None
         case _:
             return None

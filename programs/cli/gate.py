@@ -20,6 +20,7 @@ from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images import path_of
 from agenticiqa.programs.images.files import one_line, sha256_of
 from agenticiqa.programs.images.finding import OWN
+from agenticiqa.programs.images.names import paths_named
 from agenticiqa.programs.page.csv_text import csv_text
 from agenticiqa.programs.scale.names import holds_results
 from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
@@ -79,12 +80,13 @@ def _run_on_shards(policy: GatePolicy, folders: Sequence[str], *, as_json: bool)
             result.reasons["undecodable"] = one_line(row["error"])
         else:
             if policy.looks_at_files:
-                if not os.path.isfile(row["image"]):
+                paths = paths_named(row["image"])
+                if len(paths) != 1 or not os.path.isfile(paths[0]):
                     raise UserError(
                         f"{result.image}: not found, but the policy has conditions for the file: restore the file, or "
                         f"remove {FILE_CHECKS} from the policy"
                     )
-                result = checked(policy, Job(row["image"]))
+                result = checked(policy, Job(paths[0]))
             add_assessment(policy, distortions, row, result)
         counts.update({"refused": not result.accepted, "accepted": result.accepted})
         line = (_verdict(result), result.image, _why(result))

@@ -17,7 +17,6 @@ from agenticiqa.programs.cli.status import OK, SOME_FAILED, USAGE
 from agenticiqa.programs.errors import ToolError, UserError
 from agenticiqa.programs.images import name_of
 from agenticiqa.programs.images.files import one_line
-from agenticiqa.programs.images.finding import expanded
 from agenticiqa.programs.page.csv_text import csv_text
 from agenticiqa.programs.tools import TOOLS, find_tool
 from agenticiqa.programs.tools.measuring import metric_named, pixels_of
@@ -73,7 +72,7 @@ def metrics_and_images(words: Sequence[str]) -> tuple[list[Tool], list[str]]:
         raise UserError("name a metric such as ssim or niqe before the images; agenticiqa tools lists all metrics")
     if not names:
         raise UserError(f"name at least one image after {', '.join(tools)}")
-    return [*tools.values()], [path for name in names for path in expanded(name)]
+    return [*tools.values()], names
 
 
 def measured(tools: Sequence[Tool], jobs: Sequence[Job], workers: int) -> Iterator[Measurement]:

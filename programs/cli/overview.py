@@ -10,7 +10,7 @@ from pathlib import Path
 from agenticiqa.programs.backends.cores import available_cores
 from agenticiqa.programs.batch.find_jobs import STDIN
 from agenticiqa.programs.batch.job import Job
-from agenticiqa.programs.batch.plan_run import RunPlan, absolute, offsets_of_latest
+from agenticiqa.programs.batch.plan_run import RunPlan, absolute, offsets_of_latest, row_identifier
 from agenticiqa.programs.batch.results_file import ResultsFile, Row, question_of
 from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.output_paths import write_all
@@ -106,11 +106,10 @@ def entries_in(results: ResultsFile, plan: RunPlan) -> Entries:
     A path in a row is relative to the current folder or to the folder of the file, as with ``--resume``.
     """
     by_path = {(absolute(job.name, os.getcwd()), job.asked): job for job in plan.jobs}
-    folders = (os.getcwd(), os.path.dirname(os.path.realpath(results.path)))
+    identify = row_identifier({image for image, _ in by_path}, results)
     entries: Entries = {}
     for row in results.rows(offsets_of_latest(plan.jobs, results, plan.settings)):
-        keys = [(absolute(row["image"], folder), question_of(row)) for folder in folders]
-        job = next(by_path[key] for key in keys if key in by_path)
+        job = by_path[identify(row).image, question_of(row)]
         if why := fault_of(row):
             print_error(f"{printable_path(results.path)}: the row of {job.name} is invalid and was left out ({why})")
             continue

@@ -4,15 +4,16 @@ import logging
 import os
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
-from glob import glob
+from functools import partial
 from pathlib import Path
 
 from agenticiqa.programs.errors import ImageError
 from agenticiqa.programs.images.decoding import refuse
 from agenticiqa.programs.images.extra_formats import EXTRA_FORMATS, ExtraFormat, format_by_content, format_by_suffix
 from agenticiqa.programs.images.files import printable_path
+from agenticiqa.programs.images.names import expanded
 from agenticiqa.programs.images.own import is_own
 from agenticiqa.programs.images.sources import local_path
 
@@ -83,19 +84,20 @@ def find_images(names: Iterable[str | os.PathLike[str]]) -> list[Path]:
 def search_images(names: Iterable[str | os.PathLike[str]]) -> Found:
     """Find files as they are named, whatever their suffix, and in folders all images at any depth.
 
-    In a folder, images are recognized by their suffix in any case, or, if that has no letters, by their first bytes;
-    formats of an extra (HEIC) count if it is installed. Thumbnails and maps that this program wrote are skipped.
-    Files and folders with a leading dot in the name are skipped, links to folders are not followed.
+    Patterns such as ``album/*.jpg`` are expanded. In a folder, images are recognized by their suffix in any case, or,
+    if that has no letters, by their first bytes; formats of an extra (HEIC) count if it is installed. Thumbnails and
+    maps that this program wrote are skipped. Files and folders with a leading dot in the name are skipped, links to
+    folders are not followed.
 
     Args:
-        names: Files and folders.
+        names: Files, folders and patterns.
 
     Returns:
         The paths in the order of the names, those of a folder sorted. A bad name raises nothing: see
         ``Found.problems``.
     """
     search = Found()
-    for name in names:
+    for name in (path for given in names for path in expanded(os.fsdecode(given))):
         try:
             path = local_path(name)
             if path.is_dir():
@@ -108,11 +110,6 @@ def search_images(names: Iterable[str | os.PathLike[str]]) -> Found:
     return search
 
 
-def expanded(name: str) -> list[str]:
-    """Return the files that match a pattern that the shell did not expand; any other name is returned as is."""
-    return sorted(glob(name)) or [name] if not os.path.exists(name) and set(name) & set("*?[") else [name]
-
-
 def skipped_text(skipped: Counter[str]) -> str:
     """Return what was skipped, most frequent first: ``500 .heic (pip install 'agenticiqa[heic]'), 3 broken links``."""
     return ", ".join(_counted(kind, count) for kind, count in skipped.most_common())
@@ -121,15 +118,12 @@ def skipped_text(skipped: Counter[str]) -> str:
 def _images_below(folder: Path, skipped: Counter[str]) -> list[Path]:
     images: list[Path] = []
     here: Counter[str] = Counter()
-    installed = [extra for extra in EXTRA_FORMATS if extra.is_installed()]
+    installed = installed_formats()
     for path, suffix in files_below(folder, here):
-        extra = format_by_suffix(suffix)
-        is_read = READ.fullmatch(suffix) or extra in installed
-        if not (is_read or extra or RAW.fullmatch(suffix) or OTHER.fullmatch(suffix)):
-            if not _begins_like_an_image(path, installed):
-                continue
-            is_read = not re.search("[a-z]", suffix)  # a .bak or .tmp of a photo is hardly intended
-        if problem := _not_a_file(path) or ("" if is_read else suffix) or (OWN if is_own(path) else ""):
+        unread = unread_suffix(suffix, installed, partial(_head_of, path))
+        if unread is None:
+            continue
+        if problem := _not_a_file(path) or unread or (OWN if is_own(path) else ""):
             here[problem] += 1
         else:
             images.append(path)
@@ -138,6 +132,27 @@ def _images_below(folder: Path, skipped: Counter[str]) -> list[Path]:
         held = f" that can be assessed: {skipped_text(here)}" if here else "; name files with other suffixes one by one"
         refuse(printable_path(folder), f"expected images in this folder, found none{held}")
     return sorted(images)
+
+
+def installed_formats() -> list[ExtraFormat]:
+    """Return the formats of installed extras."""
+    return [extra for extra in EXTRA_FORMATS if extra.is_installed()]
+
+
+def unread_suffix(suffix: str, installed: Collection[ExtraFormat], head: Callable[[], bytes]) -> str | None:
+    """Return the suffix of an image that cannot be assessed, "" for one that can, and ``None`` for another file.
+
+    ``suffix`` is in lower case; ``head`` reads the first bytes of the file, which decide about other suffixes.
+    """
+    extra = format_by_suffix(suffix)
+    if READ.fullmatch(suffix) or extra in installed:
+        return ""
+    if extra or RAW.fullmatch(suffix) or OTHER.fullmatch(suffix):
+        return suffix
+    begin = head()
+    if not SIGNATURE.match(begin) and format_by_content(begin) not in installed:
+        return None
+    return suffix if re.search("[a-z]", suffix) else ""  # a .bak or .tmp of a photo is hardly intended
 
 
 def is_name_of_image(text: str) -> bool:
@@ -157,15 +172,15 @@ def files_below(folder: Path, skipped: Counter[str]) -> Iterator[tuple[Path, str
                 yield Path(parent, name), os.path.splitext(name)[1].lower()
 
 
-def _begins_like_an_image(path: Path, installed: Collection[ExtraFormat]) -> bool:
+def _head_of(path: Path) -> bytes:
+    """Return the first bytes of a regular file; none if it cannot be read."""
     try:
         if not path.is_file():
-            return False
+            return b""
         with path.open("rb") as file:
-            head = file.read(LONGEST_SIGNATURE)
+            return file.read(LONGEST_SIGNATURE)
     except OSError:
-        return False
-    return SIGNATURE.match(head) is not None or format_by_content(head) in installed
+        return b""
 
 
 def _not_a_file(path: Path) -> str:

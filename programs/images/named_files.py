@@ -2,10 +2,12 @@
 
 import os
 from collections import Counter
+from functools import partial
 from pathlib import Path, PureWindowsPath
 
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.finding import files_below
+from agenticiqa.programs.images.names import closest, folded, paths_named
 
 SHOWN = 2
 
@@ -65,10 +67,11 @@ class NamedFiles:
 
     def _path(self, name: str) -> Path:
         path = self.folder / name
-        if "\\" not in name or os.path.isfile(path):
-            return path
-        windows = PureWindowsPath(name)
-        return Path(name) if windows.anchor else self.folder.joinpath(*windows.parts)
+        if "\\" in name and not os.path.isfile(path):
+            windows = PureWindowsPath(name)
+            path = Path(name) if windows.anchor else self.folder.joinpath(*windows.parts)
+        paths = paths_named(os.fspath(path))
+        return Path(paths[0]) if len(paths) == 1 else path
 
     def _fitting(self, name: str) -> list[Path]:
         """Return the files below the folder that end like a name; for an absolute name, like most of it."""
@@ -79,10 +82,16 @@ class NamedFiles:
         if self._below is None:
             self._below = {}
             for path, _ in files_below(self.folder, Counter()):
-                self._below.setdefault(path.name, []).append(path)
+                self._below.setdefault(folded(path.name), []).append(path)
         least = 1 if windows.anchor else len(parts)
         for length in range(len(parts), least - 1, -1):
-            files = [path for path in self._below.get(parts[-1], []) if path.parts[-length:] == parts[-length:]]
-            if files:
+            end = "/".join(parts[-length:])
+            below = self._below.get(folded(parts[-1]), [])
+            if files := closest(end, below, partial(_end_of, length)):
                 return files
         return []
+
+
+def _end_of(length: int, path: Path) -> str:
+    """Return the last parts of a path."""
+    return "/".join(path.parts[-length:])

@@ -48,6 +48,7 @@ from agenticiqa.programs.errors import ImageError, ImageNotFound
 from agenticiqa.programs.images.decoding import DEEP_COLOR, refuse
 from agenticiqa.programs.images.files import printable_path
 from agenticiqa.programs.images.loaded import LoadedImage
+from agenticiqa.programs.images.names import PATTERN, paths_named
 
 if TYPE_CHECKING:
     import dspy
@@ -56,6 +57,7 @@ MAX_FILE_BYTES = 2**31  # a larger file (a video, a disk image) is refused unrea
 ROUNDING_ERROR = 1e-3  # difference by which floats may lie outside 0..1
 CHUNK = 2**20  # bytes that are read from a file object at a time
 LONGEST_NAME = 500  # characters of a path in a message
+MOST_LISTED = 5  # files that an error lists
 
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+://|data:", re.IGNORECASE)
 _DATA_URI = re.compile(r"\s*data:", re.IGNORECASE)
@@ -187,19 +189,26 @@ def picklable(source: ImageSource) -> ImageSource:
 def local_path(source: str | os.PathLike[str]) -> Path:
     """Return the path of an existing file or folder, given as a path or a ``file://`` URI.
 
-    Raises ImageNotFound when nothing is there and ImageError for other addresses, which are never fetched.
+    If nothing has this very name, names are compared as ``names.closest`` does. Raises ImageNotFound when nothing is
+    there, and ImageError for several such names and for other addresses, which are never fetched.
     """
     name = os.fsdecode(source)
     if isinstance(source, str) and _FILE_URI.match(source):
         name = str(_path_of_uri(source))
     elif _ADDRESS.match(name):
         _refuse_address(name[:60])
-    if not os.path.exists(name):
+    paths = paths_named(name)
+    if len(paths) > 1:
+        listed = ", ".join(map(printable_path, paths[:MOST_LISTED]))
+        refuse(name, f"expected one file, found {len(paths)} whose names differ in case: {listed}; write one of them")
+    if not paths or not name:
         label = name if len(name) <= LONGEST_NAME else f"{name[:60]}... ({len(name)} characters)"
         is_question = " " in name and name.rstrip().endswith("?")
         advice = "give a question as the query (--query)" if is_question else "check the path"
+        if PATTERN.search(name) and not is_question:
+            refuse(label, "no file matches this pattern; check the pattern", ImageNotFound)
         refuse(label or "(empty path)", f"expected an image, but there is no such file; {advice}", ImageNotFound)
-    return Path(name)
+    return Path(paths[0])
 
 
 def _content(source: ImageSource) -> bytes | Image.Image:

@@ -23,7 +23,7 @@ class ImageTable(NamedTuple):
 
 def describe_table(name: str) -> ImageTable:
     """Describe a Parquet file or a split. Raises OSError and pyarrow's exceptions."""
-    if not name.endswith(".parquet"):
+    if not name.lower().endswith(".parquet"):
         split = _split(name)
         return ImageTable(split.column_names, len(split), str(split._fingerprint))
     fs, path = open_place(name)
@@ -33,7 +33,7 @@ def describe_table(name: str) -> ImageTable:
 
 def read_rows(name: str, columns: Sequence[str], start: int = 0, stop: int | None = None) -> Iterator[dict[str, Any]]:
     """Yield the rows from ``start`` up to ``stop`` of a table, with an image as a path, bytes, or a dict of both."""
-    if not name.endswith(".parquet"):
+    if not name.lower().endswith(".parquet"):
         yield from _split(name).select_columns([*columns]).with_format("arrow")[start:stop].to_pylist()
         return
     fs, path = open_place(name)

@@ -4,18 +4,22 @@ A missing image is also a job, which fails with the reason, so that each image h
 """
 
 import io
+import os
 import tarfile
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import IO, Any
 
 import pyarrow as pa
 
 from agenticiqa.programs.batch.find_jobs import image_column
 from agenticiqa.programs.batch.job import Job
+from agenticiqa.programs.batch.plan_run import hash_of
 from agenticiqa.programs.errors import AgenticIQAError, ImageError, UserError
 from agenticiqa.programs.images import ImageSource, UndecodedImage, name_of
-from agenticiqa.programs.images.finding import READ
+from agenticiqa.programs.images.finding import BROKEN_LINK, LONGEST_SIGNATURE, installed_formats, unread_suffix
 from agenticiqa.programs.images.sources import MAX_FILE_BYTES
 from agenticiqa.programs.questions.options import OptionsArgument
 from agenticiqa.programs.scale.image_tables import describe_table, read_rows
@@ -78,11 +82,14 @@ class NoImage:
         raise ImageError(self.why, self.name)
 
 
-def jobs_of(shard: Shard, question: SharedQuestion) -> Iterator[Job]:
-    """Yield the jobs of a shard. Raises BrokenShard after the readable jobs if its file is damaged or missing."""
+def jobs_of(shard: Shard, question: SharedQuestion, skipped: Counter[str]) -> Iterator[Job]:
+    """Yield the jobs of a shard. Raises BrokenShard after the readable jobs if its file is damaged or missing.
+
+    ``skipped`` counts images in a tar file that cannot be assessed, as ``images.finding`` does in folders.
+    """
     kinds: dict[str, Callable[[Shard, SharedQuestion], Iterator[Job]]] = {
         "images": _of_images,
-        "tar": _of_tar,
+        "tar": partial(_of_tar, skipped=skipped),
         "rows": _of_rows,
     }
     try:
@@ -116,24 +123,42 @@ def source_at(name: str) -> ImageSource:
     return RemoteImage(name) if "://" in name and not name.startswith("file://") else name
 
 
-def _of_tar(shard: Shard, question: SharedQuestion) -> Iterator[Job]:
+def is_unchanged(job: Job, row: Mapping[str, Any]) -> bool:
+    """Return whether the image and the reference of a job have the bytes from which its row was made.
+
+    Remote images are not read again for this: a change of their stamps changes the digest of the shard.
+    """
+    sources = {"image_sha256": job.image, "reference_sha256": job.reference}
+    return all(
+        row.get(name) == (None if source is None else hash_of(source))
+        for name, source in sources.items()
+        if not isinstance(source, RemoteImage)
+    )
+
+
+def _of_tar(shard: Shard, question: SharedQuestion, skipped: Counter[str]) -> Iterator[Job]:
     fs, path = open_place(shard.file)
-    expected, seen = _index_of(shard.file), set[str]()
+    expected, seen, installed = _index_of(shard.file), set[str](), installed_formats()
     with fs.open(path, "rb") as file, tarfile.open(fileobj=file, mode="r:") as tar:
         for member in tar:
             folder, _, name = member.name.rpartition("/")
-            key, _, suffix = name.partition(".")  # WebDataset splits names in this way
-            if not member.isfile() or not READ.fullmatch(f".{suffix.lower()}"):
+            if any(part.startswith(".") for part in member.name.split("/") if part not in (".", "..")):
+                continue  # hidden, as in folders: a Mac writes ._NAME beside each file
+            held = _content_of(tar, member)
+            unread = unread_suffix(os.path.splitext(name)[1].lower(), installed, partial(_head_of, held))
+            if unread is None:
                 continue
+            if held is None or unread:
+                skipped[unread or BROKEN_LINK] += not member.isdir()
+                continue
+            key = name.partition(".")[0]  # WebDataset splits names in this way
             seen.add(f"{folder}/{key}" if folder else key)
             source = f"{shard.file}/{member.name}"
             if member.size > MAX_FILE_BYTES:
                 yield _job({}, question, NoImage(source, "the file is too large"))
                 continue
-            content = tar.extractfile(member)
-            assert content is not None  # the member is a file
-            data = content.read()
-            if len(data) != member.size:
+            data = held.read()
+            if member.isfile() and len(data) != member.size:
                 raise tarfile.ReadError(f"cut short in {member.name}")
             yield _job({}, question, UndecodedImage(source, data))
         # tarfile treats a damaged header, and a cut between two members, as the end of the file.
@@ -144,6 +169,23 @@ def _of_tar(shard: Shard, question: SharedQuestion) -> Iterator[Job]:
         if key not in seen:
             missing = NoImage(f"{shard.file}/{key}", "the index lists it, but it is missing in the tar")
             yield _job({}, question, missing)
+
+
+def _content_of(tar: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes] | None:
+    """Return the file of a member or of the member that it links to; ``None`` if there is none."""
+    try:
+        return tar.extractfile(member)
+    except KeyError:  # a link to a file outside
+        return None
+
+
+def _head_of(held: IO[bytes] | None) -> bytes:
+    """Return the first bytes of a member, and go back to its start."""
+    if held is None:
+        return b""
+    head = held.read(LONGEST_SIGNATURE)
+    held.seek(0)
+    return head
 
 
 def _index_of(tar: str) -> list[str]:

@@ -21,7 +21,6 @@ import csv
 import io
 import logging
 import os
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
@@ -37,12 +36,11 @@ from agenticiqa.programs.images.files import digest
 from agenticiqa.programs.images.finding import OWN, READ, skipped_text
 from agenticiqa.programs.images.sources import name_of, path_of
 from agenticiqa.programs.scale.image_tables import SPLIT, SPLITS, describe_table, splits_in
-from agenticiqa.programs.scale.places import matching, open_place, stamp_of
+from agenticiqa.programs.scale.places import files_below, open_place, places_named, stamp_of
 
 logger = logging.getLogger(__name__)
 
 IMAGES, BYTES = 256, 256 * 2**20  # the most images and bytes in a shard
-PATTERN = re.compile(r"[*?\[]")
 
 
 @dataclass(frozen=True)
@@ -89,45 +87,41 @@ def plan_shards(
 
 def _parts(name: str, question: SharedQuestion, images: int, problems: list[str]) -> Iterator[dict[str, Any]]:
     """Yield the fields of the shards of a name."""
-    if PATTERN.search(name) and not os.path.exists(name):
-        matches = matching(name)
-        if not matches:
-            problems.append(f"{name}: no file matches this pattern; check the pattern")
-        tables = [file for file in matches if file.endswith((".tar", ".parquet", ".csv"))]
-        for table in tables:
-            yield from _file(table, images)
-        yield from _images([file for file in matches if file not in {*tables}], question, images, problems)
-        return
-    if name.endswith((".tar", ".parquet", ".csv")):
-        yield from _file(name, images)
-        return
-    fs, path = open_place(name)
+    places = places_named(name)
+    if not places:
+        problems.append(f"{name}: no file matches this pattern; check the pattern")
+    tables = {place: _tables_at(place) for place in places}
+    for table in (table for listed in tables.values() for table in listed):
+        yield from _file(table, images)
+    yield from _images([place for place, listed in tables.items() if not listed], question, images, problems)
+
+
+def _tables_at(place: str) -> list[str]:
+    """Return the tables, tar files and splits at a place: the file itself, or those in the folder; none for images."""
+    fs, path = open_place(place)
     try:
-        listed = {str(entry).rpartition("/")[2] for entry in fs.ls(path, detail=False)} if fs.isdir(path) else set()
+        if not fs.isdir(path):
+            return [place] if place.lower().endswith((".tar", ".parquet", ".csv")) else []
+        listed = {str(entry).rpartition("/")[2] for entry in fs.ls(path, detail=False)}
     except OSError as error:
-        raise UserError(f"{name}: cannot be listed ({error}); check the address and your permissions") from error
+        raise UserError(f"{place}: cannot be listed ({error}); check the address and your permissions") from error
     if listed & {SPLIT, SPLITS}:
-        for split in splits_in(name):
-            yield from _rows(split, images)
-        return
-    held = [file for suffix in ("tar", "parquet") for file in matching(f"{name.rstrip('/')}/**/*.{suffix}")]
-    held = [file for file in held if listed and not _is_index(file, {*held})]
+        return splits_in(place)
+    held = [file for suffix in (".tar", ".parquet") for file in files_below(place, suffix)]
+    held = [file for file in held if not _is_index(file, {*held})]
     if held and any(READ.fullmatch(os.path.splitext(entry)[1].lower()) for entry in listed):
         raise UserError(
-            f"{name}: contains both images and Parquet or tar files; name one kind, for example {name}/*.jpg"
+            f"{place}: contains both images and Parquet or tar files; name one kind, for example {place}/*.jpg"
         )
-    for file in held:
-        yield from _file(file, images)
-    if not held:
-        yield from _images([name], question, images, problems)
+    return held
 
 
 def _file(name: str, images: int) -> Iterator[dict[str, Any]]:
     fs, path = open_place(name)
     try:
-        if name.endswith(".tar"):
+        if name.lower().endswith(".tar"):
             yield {"kind": "tar", "file": name, "stamp": stamp_of(fs.info(path))}
-        elif name.endswith(".csv"):
+        elif name.lower().endswith(".csv"):
             with fs.open(path, "rb") as file:
                 yield from _csv(name, file, images)
         else:
@@ -172,7 +166,7 @@ def _images(names: list[str], question: SharedQuestion, images: int, problems: l
         problems += map(str, search.problems)
         if own := search.skipped.pop(OWN, 0):
             logger.warning("skipped %s", skipped_text(Counter({OWN: own})))
-        problems += [f"skipped {count} {kind}" for kind, count in search.skipped.items()]
+        problems += [f"skipped {skipped_text(Counter({kind: count}))}" for kind, count in search.skipped.items()]
         entries = (_local_entry(path_of(job.image), job.reference) for job in search.jobs)
         yield from ({"kind": "images", "entries": part} for part in _cut(entries, images))
     for name in (name for name in names if name not in local):

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
@@ -14,7 +15,9 @@ import orjson
 from agenticiqa.programs.batch.plan_run import refuse_other_settings
 from agenticiqa.programs.batch.results_file import locked_by
 from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.images.finding import skipped_text
 from agenticiqa.programs.scale.names import PLAN, RUN, SUCCESS
+from agenticiqa.programs.scale.open_shard import BrokenShard, is_unchanged, jobs_of
 from agenticiqa.programs.scale.plan_shards import Shard, SharedQuestion, plan_shards
 from agenticiqa.programs.scale.shard_assessor import (
     Engine,
@@ -92,6 +95,11 @@ def run_shards(
         result = RunOfShards(planned, problems)
         fingerprint = run_fingerprint(run.settings)
         result.stamps = _files_of(folder, planned, fingerprint)
+        for shard in planned:
+            stamp = result.stamps.get(shard.number)
+            if stamp and stamp.complete and not _is_current(folder, shard, run.question):
+                folder.remove(shard_name(shard.number))
+                del result.stamps[shard.number]
         result.assessed_before = len(planned) - len(result.todo)
         for _ in range(TRIES):
             if result.stopped_by or not result.todo:
@@ -107,6 +115,14 @@ def run_shards(
         if not result.stopped_by:
             unwritten = [shard.number for shard in result.todo if shard.number not in result.stamps]
             result.set_aside = dict.fromkeys(unwritten, NO_FILE) | result.set_aside
+        skipped = Counter[str]()
+        for shard in planned:
+            stamp = result.stamps.get(shard.number)
+            skipped.update(stamp.skipped if stamp else {})
+            if stamp and not stamp.images:
+                problems.append(f"{shard.file}: expected images in this file, found none")
+        if skipped:
+            problems.append(f"skipped {skipped_text(skipped)}")
         if not result.todo:
             _write_success(folder, {**result.figures, "fingerprint": fingerprint})
         return result
@@ -132,6 +148,22 @@ def _files_of(folder: ShardFolder, planned: Sequence[PlannedShard], fingerprint:
     }
 
 
+def _is_current(folder: ShardFolder, planned: PlannedShard, question: SharedQuestion) -> bool:
+    """Return whether the images and references of a finished shard have the bytes that were read.
+
+    A remote file is not read again for this, as its stamp is part of the shard's digest.
+    """
+    if "://" in planned.file:
+        return True
+    shard = Shard(**orjson.loads(folder.read(PLAN, planned.start, planned.end)))
+    rows = {row["place"]: row for row in folder.rows(planned.number, ("place", "image_sha256", "reference_sha256"))}
+    jobs = enumerate(jobs_of(shard, question, Counter()))
+    try:
+        return all(is_unchanged(job, rows.pop(place, {})) for place, job in jobs) and not rows
+    except BrokenShard:
+        return False
+
+
 def _write_plan(folder: ShardFolder, shards: Iterable[Shard], question: SharedQuestion) -> list[PlannedShard]:
     """Write the shards, one JSON line each; return the place of each line."""
     planned: list[PlannedShard] = []
@@ -140,7 +172,7 @@ def _write_plan(folder: ShardFolder, shards: Iterable[Shard], question: SharedQu
         end = 0
         for shard in shards:
             line = orjson.dumps(asdict(shard), option=orjson.OPT_APPEND_NEWLINE)
-            planned.append(PlannedShard(shard.number, shard.digest(question), end, end + len(line)))
+            planned.append(PlannedShard(shard.number, shard.digest(question), end, end + len(line), shard.file))
             end += len(line)
             yield line
 

@@ -2,6 +2,7 @@
 
 import logging
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -17,13 +18,13 @@ from agenticiqa.programs.backends.run_context import current, within
 from agenticiqa.programs.batch.assess_many import assess_many
 from agenticiqa.programs.batch.fit_inputs import rows_with_fit_inputs
 from agenticiqa.programs.batch.job import Job, failed_row
-from agenticiqa.programs.batch.plan_run import fingerprint_of
+from agenticiqa.programs.batch.plan_run import fingerprint_of, hash_of
 from agenticiqa.programs.batch.stop_rule import StopRule
 from agenticiqa.programs.errors import Unforeseen
 from agenticiqa.programs.images.files import digest
 from agenticiqa.programs.result import is_unscored
 from agenticiqa.programs.scale.names import PLAN
-from agenticiqa.programs.scale.open_shard import BrokenShard, Unreachable, jobs_of
+from agenticiqa.programs.scale.open_shard import BrokenShard, Unreachable, is_unchanged, jobs_of
 from agenticiqa.programs.scale.plan_shards import Shard, SharedQuestion
 from agenticiqa.programs.scale.table import SCHEMA, Row, ShardFolder, ShardStamp, row_of
 from agenticiqa.signatures.types import FROM_REJECTED
@@ -66,12 +67,13 @@ class ShardOutcome:
 
 @dataclass(frozen=True)
 class PlannedShard:
-    """A line of the plan: the number of a shard, its digest, and the bytes of the line in ``_plan.jsonl``."""
+    """A line of the plan: the number of a shard, its digest, its bytes in ``_plan.jsonl``, and its file, if any."""
 
     number: int
     digest: str
     start: int
     end: int
+    file: str = ""
 
 
 Engine = Callable[[ShardRun, Sequence[PlannedShard]], Iterator[ShardOutcome]]
@@ -86,6 +88,7 @@ class _OpenShard:
     jobs: int = 0
     read: bool = False
     broken: str = ""
+    skipped: Counter[str] = field(default_factory=Counter)
     has_temporary_error: bool = False  # True if one of its rows has a temporary error
 
 
@@ -153,12 +156,12 @@ class ShardAssessor:
     def _jobs(self, shards: Iterable[Shard], under_way: dict[int, _OpenShard]) -> Iterator[_PlacedJob]:
         for shard in shards:
             state = under_way[shard.number] = _OpenShard(shard, self._kept(shard))
-            begun = {*state.rows}
+            begun = {**state.rows}
             try:
-                for place, job in enumerate(jobs_of(shard, self.run.question)):
+                for place, job in enumerate(jobs_of(shard, self.run.question, state.skipped)):
                     if current().limits.halted.is_set():
                         return
-                    if place not in begun:
+                    if place not in begun or not is_unchanged(job, begun[place]):
                         state.jobs += 1
                         yield _PlacedJob(**vars(job), shard=shard.number, place=place)
             except BrokenShard as error:
@@ -179,7 +182,8 @@ class ShardAssessor:
         row = outcome if isinstance(outcome, dict) else failed_row(outcome, job)
         if isinstance(outcome, Exception):
             state.has_temporary_error |= isinstance(outcome, TEMPORARY)
-            row |= {"query": job.asked}
+            row |= {"query": job.asked, "image_sha256": hash_of(job.image)}
+            row["reference_sha256"] = None if job.reference is None else hash_of(job.reference)
         state.rows[job.place] = {**row, "run_fingerprint": fingerprint_of(job, self.run.settings)}
 
     def _finished(self, under_way: dict[int, _OpenShard]) -> Iterator[ShardOutcome]:
@@ -198,6 +202,7 @@ class ShardAssessor:
             failed=sum("error" in row for row in rows),
             unscored=sum("error" not in row and is_unscored(row) for row in rows),
             incomplete=sum(row.get("probability_source") in FROM_REJECTED for row in rows),
+            skipped=dict(state.skipped),
             complete=complete,
         )
         self.folder.write_shard(shard.number, state.rows, stamp)

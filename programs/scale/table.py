@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -73,8 +73,8 @@ class ShardStamp:
 
     ``fingerprint`` identifies the run's settings, ``digest`` the shard's images and questions. There are ``images``
     rows; ``failed`` rows have an error, ``unscored`` rows have neither a score nor an answer, ``incomplete`` rows
-    have a score from an incomplete answer of a model. A shard that is not ``complete`` lacks rows or has temporary
-    errors, such as a limit or an unreachable server.
+    have a score from an incomplete answer of a model. ``skipped`` counts images in other formats. A shard that is not
+    ``complete`` lacks rows or has temporary errors, such as a limit or an unreachable server.
     """
 
     fingerprint: str
@@ -84,6 +84,7 @@ class ShardStamp:
     unscored: int
     incomplete: int
     complete: bool
+    skipped: Mapping[str, int] = field(default_factory=dict)
 
 
 class ShardFolder:

@@ -30,7 +30,7 @@ class InstantIQA(AgenticIQA):
         loaded, result = load(image), assessed_once().copy()
         time.sleep(self.seconds)
         score = 1 + 4 * float(np.mean(loaded.pixels)) / 255
-        result.image, result.query = loaded, query
+        result.image, result.query, result.reference = loaded, query, None if reference is None else load(reference)
         result.summarizer_result = result.summarizer_result.model_copy(
             update={"final_answer": score, "quality_score": score}
         )

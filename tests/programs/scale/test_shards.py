@@ -2,7 +2,10 @@
 
 import json
 import os
+import tarfile
+from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +21,7 @@ from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.scale.open_shard import jobs_of
 from agenticiqa.programs.scale.plan_shards import SharedQuestion, plan_shards
-from agenticiqa.programs.scale.run_shards import NO_FILE, assess_here, run_shards
+from agenticiqa.programs.scale.run_shards import NO_FILE, RunOfShards, assess_here, run_shards
 from agenticiqa.programs.scale.shard_assessor import ShardAssessor, ShardRun
 from agenticiqa.programs.scale.table import SCHEMA, ShardFolder, columns_of, row_of, shard_rows
 from support.instant import InstantIQA, instant
@@ -99,6 +102,30 @@ def in_memory(folder: Path) -> list[str]:
     return [f"memory:///bucket/{number}.png" for number in range(5)]
 
 
+def of_a_folder_with_brackets(write: Callable[[Path], list[str]], folder: Path) -> list[str]:
+    """Write the same kind into a folder with brackets, and another kind into the folder that matches as a pattern."""
+    for name in ("shoot 1", "shoot [1]"):
+        (folder / name).mkdir()
+    (folder / "shoot 1" / "other.png").write_bytes(png(255))
+    write_tar(folder / "shoot 1" / "other.tar", {"other.png": png(255)})
+    names = write(folder / "shoot [1]")
+    return [name.replace("album/", "album/shoot [1]/") for name in names]
+
+
+def photos(folder: Path) -> list[str]:
+    for number in range(2):
+        (folder / f"{number}.png").write_bytes(png(20 * number))
+    return [f"album/{number}.png" for number in range(2)]
+
+
+def with_brackets_in_memory(folder: Path) -> list[str]:
+    fs = fsspec.filesystem("memory")
+    fs.pipe_file("/bracket/shoot 1/other.png", png(255))
+    for number in range(2):
+        fs.pipe_file(f"/bracket/shoot [1]/{number}.png", png(20 * number))
+    return [f"memory:///bracket/shoot [1]/{number}.png" for number in range(2)]
+
+
 KINDS: dict[str, tuple[str, Callable[[Path], list[str]]]] = {
     "tar": ("album/a.tar", tar_shards),
     "glob of tar": ("album/*.tar", tar_shards),
@@ -108,6 +135,15 @@ KINDS: dict[str, tuple[str, Callable[[Path], list[str]]]] = {
     "data set": ("album/saved", saved_data_set),
     "address": ("memory://bucket", in_memory),
     "glob of addresses": ("memory://bucket/*.png", in_memory),
+    **{
+        f"{write.__name__} in brackets": (name, partial(of_a_folder_with_brackets, write))
+        for name, write in {
+            "album/shoot [1]": photos,
+            "album/shoot [1]/": tar_shards,
+            "album/shoot [1]/images.parquet": table_of_images,
+        }.items()
+    },
+    "address with brackets": ("memory://bracket/shoot [1]", with_brackets_in_memory),
     "glob": ("album/?.png", lambda folder: [f"album/{number}.png" for number in range(10)]),
 }
 
@@ -183,6 +219,79 @@ def test_a_shard_with_changed_images_is_assessed_again(album: Path) -> None:
         (album / f"{number}.png").unlink()
     assert run_of(["album"]).figures["shards"] == 1
     assert len(scores()) == 4
+
+
+def of_one_photo(album: Path, image: bytes, _: bytes) -> str:
+    (album / "photo.png").write_bytes(image)
+    return "album/photo.png"
+
+
+def of_one_row(album: Path, image: bytes, reference: bytes) -> str:
+    (album / "photo.png").write_bytes(image)
+    (album / "reference.png").write_bytes(reference)
+    (album / "rows.csv").write_text("image,reference\nphoto.png,reference.png\n")
+    return "album/rows.csv"
+
+
+def of_one_tar(album: Path, image: bytes, _: bytes) -> str:
+    write_tar(album / "photo.tar", {"photo.png": image})
+    return "album/photo.tar"
+
+
+def of_one_table(album: Path, image: bytes, _: bytes) -> str:
+    pq.write_table(pa.table({"image": [image]}), album / "photo.parquet", compression="none")
+    return "album/photo.parquet"
+
+
+@pytest.mark.parametrize("write", [of_one_photo, of_one_row, of_one_tar, of_one_table])
+@pytest.mark.parametrize("after", [(20, 30), (10, 40)], ids=["image", "reference"])
+def test_a_photo_that_changed_with_equal_size_and_time_is_assessed_again(
+    write: Callable[[Path, bytes, bytes], str], after: tuple[int, int], album: Path
+) -> None:
+    def made(image: int, reference: int) -> RunOfShards:
+        name = write(album, *(png(gray) for gray in (image, reference)))
+        for file in album.iterdir():
+            os.utime(file, (1, 1))
+        return run_of([name])
+
+    assert len({len(png(gray)) for gray in (10, 20, 30, 40)}) == 1
+    made(10, 30)
+    assert made(10, 30).assessed_before == 1
+    changes = after[0] != 10 or write is of_one_row
+    assert made(*after).assessed_before == (0 if changes else 1)
+    assert [*scores().values()] == pytest.approx([1 + 4 * after[0] / 255])
+
+
+def test_a_member_of_a_tar_is_an_image_by_what_follows_its_last_dot(album: Path) -> None:
+    names = ["22.05.png", "photo v2.0.PNG", "./deep/0003.left.png", "no suffix"]
+    others = {"b/y.cr2": b"", "z.JXL": b"", "photo.bak": png(0), "._m.png": png(0), "0.json": b"{}"}
+    write_tar(album / "a.tar", {name: png(0) for name in names} | others)
+    ended = run_of(["album/a.tar"])
+    assert sorted(scores()) == sorted(f"album/a.tar/{name}" for name in names)
+    [problem] = ended.problems
+    assert {word for word in problem.split() if word.startswith(".")} == {".cr2,", ".jxl,", ".bak"}
+    assert run_of(["album/a.tar"]).problems == [problem]  # also if all shards are finished
+
+
+def test_a_tar_without_images_is_reported(album: Path) -> None:
+    write_tar(album / "a.tar", {"readme.txt": b"none"})
+    assert run_of(["album/a.tar"]).problems == ["album/a.tar: expected images in this file, found none"]
+
+
+def test_linked_members_of_a_tar_are_images_or_counted(album: Path) -> None:
+    write_tar(album / "a.tar", {"0.png": png(0)})
+    with tarfile.open(album / "a.tar", "a") as tar:
+        for name, target in (("1.png", "0.png"), ("2.png", "gone.png")):
+            link = tarfile.TarInfo(name)
+            link.type, link.linkname = tarfile.LNKTYPE, target
+            tar.addfile(link)
+    assert run_of(["album/a.tar"]).problems == ["skipped 1 broken link"]
+    assert sorted(scores()) == ["album/a.tar/0.png", "album/a.tar/1.png"]
+
+
+def test_results_in_the_folder_of_the_photos_are_no_input(album: Path) -> None:
+    run_of(["album"], "album/scores")
+    assert run_of(["album"], "album/scores").assessed_before == 3
 
 
 def test_a_folder_belongs_to_one_command(album: Path) -> None:
@@ -264,7 +373,7 @@ def test_shards_are_written_to_an_address(album: Path) -> None:
 
 def test_shards_are_cut_by_images_and_by_bytes(album: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agenticiqa.programs.scale.plan_shards.BYTES", 3 * (album / "1.png").stat().st_size)
-    sizes = [len([*jobs_of(shard, QUESTION)]) for shard in plan_shards(["album"], QUESTION, [])]
+    sizes = [len([*jobs_of(shard, QUESTION, Counter())]) for shard in plan_shards(["album"], QUESTION, [])]
     assert max(sizes) <= 3
     assert sum(sizes) == 10
 

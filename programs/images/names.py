@@ -1,0 +1,66 @@
+"""Compare names of files: a Mac writes them decomposed (NFD), other systems composed (NFC), tables in any case."""
+
+import os
+import re
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from glob import glob
+from typing import TypeVar
+from unicodedata import normalize
+
+T = TypeVar("T")
+
+PATTERN = re.compile(r"[*?\[]")
+
+
+def folded(name: str) -> str:
+    """Return a name in the form in which names are compared: composed, and without case."""
+    return name.lower() if name.isascii() else normalize("NFC", normalize("NFD", name).casefold())
+
+
+def closest(name: str, candidates: Iterable[T], name_of: Callable[[T], str]) -> list[T]:
+    """Return the candidates with this name: equal, else equal when composed, else equal also without case."""
+    alike = [candidate for candidate in candidates if folded(name_of(candidate)) == folded(name)]
+    composed = [candidate for candidate in alike if normalize("NFC", name_of(candidate)) == normalize("NFC", name)]
+    return [candidate for candidate in composed if name_of(candidate) == name] or composed or alike
+
+
+def paths_named(path: str) -> list[str]:
+    """Return the path if something is there, else the existing paths that ``closest`` takes for it."""
+    if not path or os.path.exists(path):
+        return [path]
+    parent, name = os.path.split(path)
+    if not name:  # a slash at the end
+        return paths_named(parent) if parent != path else []
+    there: list[str] = []
+    for folder in paths_named(parent):
+        there += [os.path.join(folder, other) for other in closest(name, _names_in(folder, name), str)]
+    return [path for path in there if os.path.exists(path)]  # a broken link has a name, too
+
+
+def expanded(name: str) -> list[str]:
+    """Return the paths that a name stands for, sorted: if nothing has this name, those that match it as a pattern.
+
+    A pattern has ``*``, ``?`` or ``[...]``; ``**`` matches folders at any depth. A name without a path is returned as
+    it is.
+    """
+    if len(paths := paths_named(name)) == 1:
+        return paths
+    patterns = {name, normalize("NFC", name), normalize("NFD", name)} if PATTERN.search(name) else ()
+    return sorted({path for pattern in patterns for path in glob(pattern, recursive=True)}) or [name]
+
+
+def _names_in(folder: str, name: str) -> Sequence[str]:
+    try:
+        return _listed(folder or ".", os.stat(folder or ".").st_mtime_ns).get(folded(name), ())
+    except (OSError, ValueError):  # ValueError: a null character
+        return ()
+
+
+@lru_cache(maxsize=64)
+def _listed(folder: str, changed: int) -> dict[str, list[str]]:
+    """Return the names in a folder by ``folded``; ``changed`` is the time of its last change."""
+    names: dict[str, list[str]] = {}
+    for name in os.listdir(folder):
+        names.setdefault(folded(name), []).append(name)
+    return names
