@@ -153,6 +153,11 @@ SAVE_MAPS = Option(
     "images. An earlier PNG of the same image is replaced. In JSON results, map is the path of the PNG",
     Path,
 )
+VERDICTS = Option(
+    "--html FILE",
+    "write a page with all photos, the refused ones first, each with its reasons. It loads nothing from the network",
+    Path,
+)
 JSON_TABLE = Option("--json", "print JSON instead of a table", bool)
 
 ASSESS: Options = (
@@ -284,7 +289,12 @@ MEASURE: Options = (
     WITHOUT_MODEL,
 )
 GATE: Options = (
-    Option("IMAGE", "image files, folders of images, or - for one image from stdin", nargs="+", dest="images"),
+    Option(
+        "IMAGE",
+        "image files, folders of images, or - for one image from stdin; or results of assess (--jsonl, --parquet)",
+        nargs="+",
+        dest="images",
+    ),
     Option("--policy FILE", "read the conditions from this YAML file (default: the shipped policy)"),
     *keys(AdapterKey),
     Group(
@@ -294,7 +304,8 @@ GATE: Options = (
         ),
         one_of=True,
     ),
-    *TABLES,
+    VERDICTS,
+    *TABLES[1:],
     WITHOUT_MODEL,
 )
 BACKENDS: Options = (

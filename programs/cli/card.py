@@ -4,7 +4,6 @@ In a pipe, a result is one line: score, image and main finding, separated by tab
 """
 
 import sys
-from pathlib import Path
 from typing import Any
 
 from rich.console import Group
@@ -16,7 +15,7 @@ from agenticiqa.programs.backends.usage import total
 from agenticiqa.programs.cli.printable import all_printable
 from agenticiqa.programs.cli.render import COLORS, bar, plain_table, stdout_console, tabbed
 from agenticiqa.programs.fusion.formula import interval_text
-from agenticiqa.programs.page.entry import entry_of
+from agenticiqa.programs.page.entry import distinct_names, entry_of
 from agenticiqa.programs.page.findings import measured
 from agenticiqa.programs.tools.tool import with_unit
 from agenticiqa.signatures.categories import BLURS, SHARPNESS
@@ -137,10 +136,11 @@ def card(row: dict[str, Any]) -> Panel:
     explained = explanation(row)
     parts += [Text(f"note: {note}", style="dim") for note in evidence["notes"] if note not in explained]
     parts += [Text(f"replanned: {entry}", style="dim") for entry in row["replan_history"]]
+    images = [image for image in (row["image"], row["reference"]) if image]
     took = sum(row["timings_ms"].values()) / 1000
     return Panel(
         Group(*parts),
-        title=escape(Path(row["image"]).name + (f" vs {Path(row['reference']).name}" if row["reference"] else "")),
+        title=escape(" vs ".join(map(distinct_names(images).__getitem__, images))),
         subtitle=escape(", ".join([row["backend"], f"{took:.1f} s", *_usage(row["usage_by_stage"])])),
         title_align="left",
         subtitle_align="right",

@@ -21,7 +21,7 @@ from agenticiqa.programs.cli.status import OK, SOME_FAILED, UNSCORED, USAGE
 from agenticiqa.programs.errors import AgenticIQAError
 from agenticiqa.programs.images import path_of
 from agenticiqa.programs.images.files import write_atomically
-from agenticiqa.programs.page.entry import Lines, entry_of, with_caveats
+from agenticiqa.programs.page.entry import Lines, distinct_names, entry_of, with_caveats
 from agenticiqa.programs.page.ranked_images import comparison_page
 from agenticiqa.programs.page.thumbnails import ThumbnailRequest, folder_beside, stem_of, write_thumbnails
 from agenticiqa.programs.pictures.map_copy import map_copy
@@ -105,12 +105,13 @@ def ranking(rows: Sequence[Row]) -> Lines:
 def metrics(rows: Sequence[Row]) -> Lines:
     """Return a line for each metric with its better direction and the raw value of each image."""
     names = dict.fromkeys(name for row in rows for name in row["metrics"])
+    images = distinct_names(row["image"] for row in rows)
     better = {name: metric["higher_is_better"] for row in rows for name, metric in row["metrics"].items()}
     lines = [
         [name, "higher" if better[name] else "lower", *(_value(row["metrics"].get(name)) for row in rows)]
         for name in names
     ]
-    return ["metric", "better", *(Path(row["image"]).name for row in rows)], lines
+    return ["metric", "better", *(images[row["image"]] for row in rows)], lines
 
 
 def _value(metric: dict[str, Any] | None) -> str:

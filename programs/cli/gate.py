@@ -40,11 +40,9 @@ def run(args: Namespace) -> int:
     if shards := [name for name in args.images if holds_results(name)]:
         if len(shards) < len(args.images):
             raise UserError("name either images or results of assess (--jsonl, --parquet), not both")
-        if args.html or args.csv or args.jsonl:
-            raise UserError("gate only prints verdicts on saved results: leave out --html, --csv and --jsonl")
         if args.adapter:
             raise UserError("--adapter does not apply to results of assess, which have scores already: leave it out")
-        return _run_on_shards(policy, shards, as_json=args.json)
+        return _run_on_results(policy, shards, args)
     workers = args.workers or available_cores()
     inputs = find_jobs(args.images, DEFAULT_QUERY)
     print_error(*inputs.not_assessed)
@@ -66,15 +64,32 @@ def run(args: Namespace) -> int:
         is_shown = show(results, inputs.jobs, args)
     if inputs.problems or inputs.skipped.keys() - {OWN} or not is_shown:
         return SOME_FAILED
-    return OK if all(result.accepted for result in results) else BELOW
+    return _status(results)
 
 
-def _run_on_shards(policy: GatePolicy, folders: Sequence[str], *, as_json: bool) -> int:
-    """Apply the policy to saved results, and print a line, or with ``as_json`` a JSON line, for each."""
+def _run_on_results(policy: GatePolicy, places: Sequence[str], args: Namespace) -> int:
+    """Apply the policy to saved results: write the requested files, or print a line for each result as it is read."""
+    check_outputs(args, (), *places, args.policy)
+    results = _verdicts(policy, places)
+    if args.html or args.csv or args.jsonl:
+        kept = [*results]
+        is_shown = show(kept, [Job(result.image) for result in kept], args)
+        return _status(kept) if is_shown else SOME_FAILED
+    counts = Counter[bool]()
+    for result in results:
+        counts[result.accepted] += 1
+        line = (_verdict(result), result.image, _why(result))
+        print(json_text(result.to_dict()) if args.json else render.tabbed(line))
+    print_note(f"{counts[True]} accepted, {counts[False]} refused")
+    return BELOW if counts[False] else OK
+
+
+def _verdicts(policy: GatePolicy, places: Sequence[str]) -> Iterator[GateResult]:
+    """Yield the verdict on each saved result; the file of an image is read only for conditions on files."""
     from agenticiqa.programs.scale.table import result_rows  # an import of pyarrow
 
-    distortions, counts = refused_distortions(policy), Counter[str]()
-    for row in (row for folder in folders for row in result_rows(folder, ROW_COLUMNS)):
+    distortions = refused_distortions(policy)
+    for row in (row for place in places for row in result_rows(place, ROW_COLUMNS)):
         result = GateResult(one_line(row["image"]))
         if row.get("error") is not None:
             result.reasons["undecodable"] = one_line(row["error"])
@@ -88,11 +103,7 @@ def _run_on_shards(policy: GatePolicy, folders: Sequence[str], *, as_json: bool)
                     )
                 result = checked(policy, Job(paths[0]))
             add_assessment(policy, distortions, row, result)
-        counts.update({"refused": not result.accepted, "accepted": result.accepted})
-        line = (_verdict(result), result.image, _why(result))
-        print(json_text(result.to_dict()) if as_json else render.tabbed(line))
-    print_note(f"{counts['accepted']} accepted, {counts['refused']} refused")
-    return BELOW if counts["refused"] else OK
+        yield result
 
 
 def show(results: Sequence[GateResult], jobs: Sequence[Job], args: Namespace) -> bool:
@@ -132,17 +143,19 @@ def table_text(results: Sequence[GateResult]) -> str:
 
 
 def write_sheet(page: Path, results: Sequence[GateResult], jobs: Sequence[Job]) -> None:
-    """Write the contact sheet of the results of these jobs, filtered by reason. Raises OSError."""
+    """Write the page of the results of these jobs, the refused ones first, filtered by reason. Raises OSError."""
     from agenticiqa.programs.cli import overview  # an import of DSPy
-    from agenticiqa.programs.page.entry import Entry, SheetCard
+    from agenticiqa.programs.page.entry import VERDICTS, Entry, SheetCard
 
+    pairs = [*zip(jobs, results, strict=False)]  # fewer results after Ctrl-C
     cards = {}
-    for job, result in zip(jobs, results, strict=False):  # fewer results after Ctrl-C
-        entry = Entry(result.image, _sha256(job), result.measured.get("score"), explanation=_why(result))
-        cards[job] = SheetCard(entry, "accepted")
-        if result.reasons:
-            cards[job] = SheetCard(entry, "refused", _verdict(result), ", ".join(result.reasons))
-    overview.write_sheet(page, cards)
+    for job, result in sorted(pairs, key=lambda pair: pair[1].accepted):
+        values = [(name.replace("_", " "), value) for name, value in result.measured.items() if value is not None]
+        measured = ", ".join(f"{name} {round(value, 2):g}" for name, value in values)
+        entry = Entry(result.image, _sha256(job), None, shown={"measured": measured} if measured else {})
+        cards[job] = SheetCard(entry, _verdict(result), _why(result), [*result.reasons] or ["accepted"])
+    accepted = sum(result.accepted for _, result in pairs)
+    overview.write_sheet(page, cards, f"Accepted photos: {accepted} of {len(pairs)}", template=VERDICTS)
 
 
 def _sha256(job: Job) -> str:
@@ -152,6 +165,10 @@ def _sha256(job: Job) -> str:
         return sha256_of(path) if path else one_line(job.name)
     except OSError:
         return one_line(job.name)
+
+
+def _status(results: Sequence[GateResult]) -> int:
+    return OK if all(result.accepted for result in results) else BELOW
 
 
 def _why(result: GateResult) -> str:

@@ -20,7 +20,7 @@ from agenticiqa.programs.cli.status import BELOW, OK, SOME_FAILED, UNSCORED, wor
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import printable_path, write_atomically
 from agenticiqa.programs.page.csv_text import csv_text
-from agenticiqa.programs.page.entry import Entry, SheetCard, entry_of, result_card, with_caveats, worst_first
+from agenticiqa.programs.page.entry import RESULTS, Entry, SheetCard, entry_of, result_card, with_caveats, worst_key
 from agenticiqa.programs.result_row import ALSO_SHOWN, fault_of
 
 Entries = dict[Job, Entry]
@@ -73,31 +73,29 @@ class Overview(Sink):
         """Write and print the requested outputs; return OK, BELOW, UNSCORED, or SOME_FAILED for an unwritten file."""
         if self._state.results and self._state.kept_file:
             self._entries |= entries_in(self._state.results, self._state.plan)
-        in_order = worst_first([*self._entries.values()])
-        status = self._write_files(in_order)
-        if self._args.worst:
-            scored = [entry for entry in in_order if entry.score is not None][: self._args.worst]
-            lines = [[f"{entry.score:.2f}", entry.image, entry.finding] for entry in scored]
-            render.print_lines(*with_caveats(scored, ("score", "image", "main distortion"), lines))
-        return worst(status, _status_below(in_order, self._args.fail_under))
-
-    def _write_files(self, in_order: Sequence[Entry]) -> int:
-        """Write the files, even after one failed; if the results are nowhere else, print the table to stdout."""
-        args, table = self._args, table_text(in_order)
-        done = write_all(
-            [
-                ("contact sheet", args.html, self._write_sheet),
-                ("table", args.csv, lambda: write_output(args.csv, table)),
-            ]
-        )
+        args, entries = self._args, dict(sorted(self._entries.items(), key=lambda item: worst_key(item[1])))
+        in_order = [*entries.values()]
+        done = write_files(args, entries, self._state.summary.failed)
         if done and not any(done) and not (args.json or args.jsonl):
             print_error("the results are printed to stdout instead")
-            sys.stdout.write(table)
-        return OK if all(done) else SOME_FAILED
+            sys.stdout.write(table_text(in_order))
+        if args.worst:
+            scored = [entry for entry in in_order if entry.score is not None][: args.worst]
+            lines = [[f"{entry.score:.2f}", entry.image, entry.finding] for entry in scored]
+            render.print_lines(*with_caveats(scored, ("score", "image", "main distortion"), lines))
+        return worst(OK if all(done) else SOME_FAILED, _status_below(in_order, args.fail_under))
 
-    def _write_sheet(self) -> None:
-        cards = {job: result_card(entry) for job, entry in self._entries.items()}
-        write_sheet(self._args.html, cards, self._state.summary.failed)
+
+def write_files(args: Namespace, entries: Entries, failed: Sequence[str]) -> list[bool]:
+    """Write ``--html`` and ``--csv`` of the entries in their order; return whether each requested file was written."""
+    title = f"Image quality: {len(entries)} image{'s' if len(entries) != 1 else ''}"
+    cards = {job: result_card(entry) for job, entry in entries.items()}
+    return write_all(
+        [
+            ("contact sheet", args.html, lambda: write_sheet(args.html, cards, title, failed)),
+            ("table", args.csv, lambda: write_output(args.csv, table_text([*entries.values()]))),
+        ]
+    )
 
 
 def entries_in(results: ResultsFile, plan: RunPlan) -> Entries:
@@ -146,7 +144,9 @@ def table_text(entries: Sequence[Entry]) -> str:
     )
 
 
-def write_sheet(page: Path, cards: Mapping[Job, SheetCard], failed: Sequence[str] = ()) -> None:
+def write_sheet(
+    page: Path, cards: Mapping[Job, SheetCard], title: str, failed: Sequence[str] = (), template: str = RESULTS
+) -> None:
     """Write the contact sheet of these images, with a line for each image that ``failed``. Raises OSError."""
     from agenticiqa.programs.page.sheet import contact_sheet  # imports of Jinja
     from agenticiqa.programs.page.thumbnails import ThumbnailRequest, folder_beside, write_thumbnails
@@ -154,5 +154,4 @@ def write_sheet(page: Path, cards: Mapping[Job, SheetCard], failed: Sequence[str
     requests = [ThumbnailRequest(job.image, card.entry.sha256) for job, card in cards.items()]
     files = write_thumbnails(requests, folder_beside(page), workers=available_cores())
     thumbnails = [*render.progress(files, len(requests), "thumbnails")]
-    title = f"Image quality: {len(cards)} image{'s' if len(cards) != 1 else ''}"
-    write_atomically(page, contact_sheet([*cards.values()], thumbnails, page, title, failed))
+    write_atomically(page, contact_sheet([*cards.values()], thumbnails, page, title, failed, template))

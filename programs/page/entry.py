@@ -1,8 +1,10 @@
 """The few fields of a result that overviews show instead of the whole row."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from agenticiqa.programs.page.findings import distortions_of, place_of
@@ -12,6 +14,7 @@ from agenticiqa.signatures.types import GLOBAL, ExecutorOutput
 from agenticiqa.signatures.vocabulary import LEVELS, SEVERITIES, everyday_name
 
 Lines = tuple[Sequence[str], Sequence[Sequence[str]]]  # headings, and lines of as many cells
+RESULTS, VERDICTS = "page/sheet.html", "page/gate.html"  # templates of the contact sheet: results of assess, of gate
 NONE_FOUND = "none found"
 NUMBERS: Mapping[str, int] = {str(word): number for word, number in LEVELS.items()}
 
@@ -104,20 +107,36 @@ def _caveat(row: Mapping[str, Any]) -> str:
 class SheetCard(NamedTuple):
     """One image on a contact sheet.
 
-    The score of the entry, or ``title`` if it has none, is the headline. ``caption`` is the line below, with the
-    entry's explanation as its tooltip. ``group`` is the value by which the sheet filters images.
+    The score of the entry, or ``title`` if it has none, is the headline. ``caption`` is the line below; a click on it
+    shows the entry's explanation. ``groups`` are the values by which the sheet filters images.
     """
 
     entry: Entry
     title: str
-    caption: str = "no distortion found"
-    group: str = NONE_FOUND
+    caption: str
+    groups: Sequence[str]
 
 
 def result_card(entry: Entry) -> SheetCard:
     """Return the card of a result: its answer if it has no score, and its main distortion."""
-    title = entry.answer or "no score"
-    return SheetCard(entry, title, entry.finding, entry.main) if entry.finding else SheetCard(entry, title)
+    return SheetCard(entry, entry.answer or "no score", entry.finding or "no distortion found", [entry.main])
+
+
+def distinct_names(images: Iterable[str]) -> dict[str, str]:
+    """Return the name of each image without its folders, except for the folders that distinguish equal names.
+
+    >>> distinct_names(["album/june/1.jpg", "album/july/1.jpg", "album/july/2.jpg"])
+    {'album/june/1.jpg': 'june/1.jpg', 'album/july/1.jpg': 'july/1.jpg', 'album/july/2.jpg': '2.jpg'}
+    """
+    same: dict[str, dict[str, tuple[str, ...]]] = {}  # the parts of each path, by the name of the image
+    for image in images:
+        same.setdefault(os.path.basename(image), {})[image] = Path(os.path.abspath(image)).parts
+    names = {}
+    for paths in same.values():
+        folders = zip(*(parts[:-1] for parts in paths.values()), strict=False)  # folders of all paths, level by level
+        shared = len([*takewhile(lambda level: len({*level}) == 1, folders)])
+        names |= {image: "/".join(parts[shared:]) for image, parts in paths.items()}
+    return names
 
 
 def worst_first(entries: list[Entry]) -> list[Entry]:

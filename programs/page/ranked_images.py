@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
-from agenticiqa.programs.page.entry import Entry, Lines
+from agenticiqa.programs.page.entry import Entry, Lines, distinct_names
 from agenticiqa.programs.page.render import inline, render
 from agenticiqa.programs.page.sheet import link_to
 from agenticiqa.programs.page.thumbnails import folder_beside
@@ -27,13 +27,14 @@ def comparison_page(
     """
     folder = quote(folder_beside(page).name)
     reference = entries[0].shown.get("reference") if entries else None
+    names = distinct_names(entry.image for entry in entries)
     images, choices = [], []
     for rank, (entry, file) in enumerate(zip(entries, pictures, strict=True), 1):
         picture = file and f"{folder}/{file}"
         map_file, caption = maps.get(entry.image) or (None, "not available for this image")
         files = {"link": link_to(entry.image, page), "picture": picture, "map": map_file and f"{folder}/{map_file}"}
         images.append({"rank": rank, "entry": entry, "caption": caption, **files})
-        choices.append((f"{rank}. {entry.name}", _full(entry.image, page) or picture))
+        choices.append((f"{rank}. {names[entry.image]}", _full(entry.image, page) or picture))
     choices.append(("reference", _full(reference, page)))
     return render(
         "page/comparison.html",

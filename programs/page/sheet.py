@@ -6,31 +6,49 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import quote
 
-from agenticiqa.programs.page.entry import Entry, SheetCard, worst_key
+from agenticiqa.programs.page.entry import RESULTS, Entry, SheetCard, distinct_names
 from agenticiqa.programs.page.render import inline, render
 from agenticiqa.programs.page.thumbnails import folder_beside
 from agenticiqa.signatures.vocabulary import LEVELS
 
+FILES = ("map", "reference")  # fields of an entry that name a file, which a card links to
+
 
 def contact_sheet(
-    cards: Sequence[SheetCard], thumbnails: Sequence[str | None], page: Path, title: str, failed: Sequence[str] = ()
+    cards: Sequence[SheetCard],
+    thumbnails: Sequence[str | None],
+    page: Path,
+    title: str,
+    failed: Sequence[str] = (),
+    template: str = RESULTS,
 ) -> str:
-    """Return the HTML of a contact sheet for the file ``page``.
+    """Return the HTML of a contact sheet for the file ``page``, with the cards in their order.
 
     ``thumbnails`` has the name of each card's file in ``thumbnails.folder_beside(page)``, or ``None``. ``failed`` has a
-    line for each image that could not be assessed.
+    line for each image that could not be assessed. ``template`` is ``RESULTS`` or ``VERDICTS``.
     """
-    folder = quote(folder_beside(page).name)
-    pairs = sorted(zip(cards, thumbnails, strict=True), key=lambda pair: worst_key(pair[0].entry))
+    folder, names = quote(folder_beside(page).name), distinct_names(card.entry.image for card in cards)
+    values = [
+        {
+            "card": card,
+            "name": names[card.entry.image],
+            "link": link_to(card.entry.image, page),
+            "thumbnail": file and f"{folder}/{file}",
+            "shown": [
+                (name, value, name in FILES and link_to(value, page)) for name, value in card.entry.shown.items()
+            ],
+        }
+        for card, file in zip(cards, thumbnails, strict=True)
+    ]
     return render(
-        "page/sheet.html",
+        template,
         {
             "title": title,
             "script": inline("sheet.js"),
-            "groups": Counter(card.group for card in cards).most_common(),
+            "groups": Counter(group for card in cards for group in card.groups).most_common(),
             "failed": failed,
             "levels": _levels([card.entry for card in cards]),
-            "cards": [(card, link_to(card.entry.image, page), file and f"{folder}/{file}") for card, file in pairs],
+            "cards": values,
         },
     )
 

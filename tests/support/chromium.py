@@ -19,6 +19,7 @@ needs_chromium = pytest.mark.skipif(COMMAND is None, reason="needs chromium: apt
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-port=0", "--no-first-run")
 
 Send = Callable[..., Awaitable[dict[str, Any]]]
+Input = tuple[str, dict[str, Any]]  # a kind of input and its parameters: ("MouseEvent", {"type": "mousePressed", ...})
 
 
 @dataclass
@@ -32,12 +33,12 @@ class Seen:
 
 def visit(
     page: Path,
-    *expressions: str,
+    *expressions: str | Input,
     width: int = 1200,
     height: int = 900,
     dark: bool = False,
 ) -> Seen:
-    """Load a page, wait half a second, and evaluate JavaScript in it."""
+    """Load a page, wait half a second, and evaluate JavaScript in it, or send input to it."""
     with (
         tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,  # its processes end a moment later
         subprocess.Popen(
@@ -64,7 +65,7 @@ def _address(file: Path) -> str:
 async def _visit(
     address: str,
     page: Path,
-    expressions: tuple[str, ...],
+    expressions: tuple[str | Input, ...],
     size: tuple[int, int],
     dark: bool,
 ) -> Seen:
@@ -109,6 +110,9 @@ async def _visit(
             await asyncio.wait_for(loaded.wait(), 60)
             await asyncio.sleep(0.5)
             for expression in expressions:
+                if isinstance(expression, tuple):
+                    await send(f"Input.dispatch{expression[0]}", **expression[1])
+                    continue
                 found = await send("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
                 seen.values.append(found["result"].get("value", found.get("exceptionDetails")))
             listening.cancel()

@@ -22,12 +22,22 @@ const divide = () => frame.style.setProperty("--cut", timer ? "0" : `${cut.value
 choices.forEach((choice) => choice.addEventListener("change", show));
 left.addEventListener("load", size);
 cut.addEventListener("input", divide);
-frame.addEventListener("pointermove", (event) => {
-  if (event.pointerType === "touch" && !event.buttons) return;
+function follow(event) {
   const box = frame.getBoundingClientRect();
   cut.value = 100 * (event.clientX - box.left) / box.width;
   divide();
+}
+frame.addEventListener("pointerdown", (event) => {
+  frame.setPointerCapture(event.pointerId); // a drag goes on outside the frame
+  cut.focus({ preventScroll: true }); // the arrow keys then move the divider, too
+  follow(event);
 });
+frame.addEventListener("pointermove", (event) => {
+  if (event.buttons || event.pointerType === "mouse") follow(event);
+});
+// Otherwise, the browser drags a copy of the image, and the divider stops.
+frame.addEventListener("mousedown", (event) => event.preventDefault());
+frame.addEventListener("dragstart", (event) => event.preventDefault());
 real.addEventListener("click", () => {
   real.setAttribute("aria-pressed", real.getAttribute("aria-pressed") !== "true");
   size();

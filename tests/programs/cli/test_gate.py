@@ -1,5 +1,6 @@
 """``agenticiqa gate``: which photos are refused for which reason; undecodable files are never accepted."""
 
+import html
 import json
 import os
 from pathlib import Path
@@ -74,3 +75,20 @@ def test_score_distortions_and_kind_are_checked_last(uploads: Path, capsys: pyte
     assert "score" not in found["low.jpg"]["measured"], "a photo that is already refused is not assessed"
     Path("strict.yaml").write_text("min_score: 4.9")
     assert [*checked(capsys, "noisy.png", "--policy", "strict.yaml")[1]["noisy.png"]["reasons"]] == ["score"]
+
+
+def test_the_page_has_the_refused_photos_first_with_their_reasons(
+    uploads: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A phone shows no tooltip. Nothing looked for a distortion, and levels say nothing about a verdict."""
+    Path("policy.yaml").write_text("min_short_side: 150\nmin_effective_side: 200\naspect: [0.5, 1.2]\nmin_score: 1\n")
+    main(["gate", "uploads", "--policy", "policy.yaml", "--html", "gate.html", "--jsonl", "rows.jsonl"])
+    text = Path("gate.html").read_text()
+    cards = [card.partition("</li>")[0] for card in text.split("<li ")[1:]]
+    verdicts = [card.partition("<b>")[2].partition("</b>")[0] for card in cards]
+    assert verdicts == sorted(verdicts, key=lambda verdict: verdict == "accepted")
+    assert "accepted" in verdicts
+    for row in map(json.loads, Path("rows.jsonl").read_text().splitlines()):
+        card = next(card for card in cards if f">{os.path.basename(row['image'])}<" in card)
+        assert all(html.escape(reason).replace("&#x27;", "&#39;") in card for reason in row["reasons"].values())
+    assert not any(word in text for word in ("Excellent", "Good 0", "distortion", "Scores from", "worst first"))

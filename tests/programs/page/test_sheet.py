@@ -11,7 +11,15 @@ from PIL import Image
 from agenticiqa.programs.errors import ImageError
 from agenticiqa.programs.images import load
 from agenticiqa.programs.images.decoding import decode, open_bytes
-from agenticiqa.programs.page.entry import Entry, SheetCard, entry_of, result_card, worst_first
+from agenticiqa.programs.page.entry import (
+    VERDICTS,
+    Entry,
+    SheetCard,
+    distinct_names,
+    entry_of,
+    result_card,
+    worst_first,
+)
 from agenticiqa.programs.page.ranked_images import comparison_page
 from agenticiqa.programs.page.render import DIGIT_WIDE, aligned
 from agenticiqa.programs.page.sheet import contact_sheet, link_to
@@ -29,7 +37,7 @@ def entry(image: str, score: float | None, distortion: str = "", **changes: str)
 
 
 def sheet(tmp_path: Path, *entries: Entry) -> str:
-    cards, files = [result_card(each) for each in entries], ["abc.webp"] * len(entries)
+    cards, files = [result_card(each) for each in worst_first([*entries])], ["abc.webp"] * len(entries)
     return contact_sheet(cards, files, tmp_path / "sheet.html", "A title <b>", ["c.png: bad"])
 
 
@@ -44,17 +52,46 @@ def test_the_lowest_score_comes_first_and_missing_scores_last(tmp_path: Path) ->
 def test_distortions_are_named_as_on_the_cards(tmp_path: Path) -> None:
     text = sheet(tmp_path, entry("a.png", 2.0, "Blurs", severity="severe"))
     assert '<option value="blur">blur (1)</option>' in text
-    assert ">severe blur, center</span>" in text
+    assert "<summary>severe blur, center</summary>" in text
     assert "Blurs" not in text.replace("Blurs is seen", "")
 
 
 def test_a_card_has_its_own_title_caption_and_group(tmp_path: Path) -> None:
-    refused = SheetCard(Entry("a.png", "ab" * 32, None, explanation="too small"), "refused", "refused: small", "small")
-    accepted = SheetCard(Entry("b.png", "cd" * 32, None), "accepted")
-    text = contact_sheet([refused, accepted], [None, None], tmp_path / "sheet.html", "Uploads")
+    refused = SheetCard(Entry("a.png", "ab" * 32, None), "refused", "too small, too wide", ["small", "aspect"])
+    accepted = SheetCard(Entry("b.png", "cd" * 32, None), "accepted", "", ["accepted"])
+    text = contact_sheet([refused, accepted], [None, None], tmp_path / "sheet.html", "Uploads", template=VERDICTS)
     assert '<option value="small">small (1)</option>' in text
-    assert '<b>refused</b><br><span title="too small">refused: small</span>' in text
-    assert "<b>accepted</b><br><span>no distortion found</span>" in text
+    assert '<b>refused</b><div>too small, too wide</div><span class="soft small">a.png</span>' in text
+    assert '<b>accepted</b><br><span class="soft small">b.png</span>' in text
+    assert "Scores from" not in text
+    assert "Excellent" not in text
+
+
+def test_files_of_a_card_are_links_and_equal_names_have_their_folder(tmp_path: Path) -> None:
+    files = {"map": str(tmp_path / "maps/1 a.png"), "reference": str(tmp_path / "original.png"), "more": "4"}
+    june = replace(entry(str(tmp_path / "june/1.jpg"), 2.0, "Noise"), shown=files)
+    text = sheet(tmp_path, june, entry(str(tmp_path / "july/1.jpg"), 3.0))
+    line = '<br><a href="./maps/1%20a.png">map</a><br><a href="./original.png">reference</a><br>more: 4</span>'
+    assert f'<span class="soft small">june/1.jpg{line}' in text
+    assert '<span class="soft small">july/1.jpg</span>' in text
+    assert "<details><summary>severe noise, center</summary>Noise is seen</details>" in text
+
+
+@pytest.mark.parametrize(
+    ("images", "names"),
+    [
+        (["a/1.jpg", "a/2.jpg"], ["1.jpg", "2.jpg"]),
+        (["a/1.jpg", "1.jpg"], ["a/1.jpg", "1.jpg"]),
+        (["a/x/1.jpg", "/b/x/1.jpg"], None),
+        (["a/x/1.jpg", "b/x/1.jpg", "b/2.jpg"], ["a/x/1.jpg", "b/x/1.jpg", "2.jpg"]),
+        (["a/1.jpg", "a/1.jpg", "<stdin>"], ["1.jpg", "<stdin>"]),
+    ],
+)
+def test_distinct_names(images: list[str], names: list[str] | None) -> None:
+    found = distinct_names(images)
+    assert [*found] == [*dict.fromkeys(images)]
+    assert len({*found.values()}) == len(found)
+    assert names is None or [*found.values()] == names
 
 
 def test_numbers_of_a_column_are_aligned_at_the_decimal_point() -> None:
@@ -91,6 +128,42 @@ def test_two_images_of_a_comparison_overlap_at_the_width_of_the_window(tmp_path:
     assert seen.values[2][1::3] == ["reference.png", "inset(0px 0px 0px 20%)"]
     assert (seen.values[3], seen.values[4][4]) == ("true", "inset(0px)")
     assert visit(page, "document.documentElement.scrollWidth - innerWidth", width=390).values == [0]
+
+
+@needs_chromium
+@pytest.mark.slow
+@pytest.mark.parametrize("by", ["mouse", "finger", "keys"])
+def test_the_divider_of_a_comparison_can_be_dragged(tmp_path: Path, by: str) -> None:
+    """A browser drags a copy of an image by itself, which would stop the divider."""
+    for name, color in (("a.png", "red"), ("b.png", "blue")):
+        Image.new("RGB", (60, 40), color).save(tmp_path / name)
+    entries, page = [entry(str(tmp_path / name), 3.0) for name in ("a.png", "b.png")], tmp_path / "page.html"
+    page.write_text(comparison_page(entries, [None, None], {}, {}, [], page))
+    if by == "mouse":
+        steps = [("MouseEvent", {"type": "mousePressed", "x": 640, "y": 300, "buttons": 1, "button": "left"})]
+        for x in range(620, 180, -20):
+            steps.append(("MouseEvent", {"type": "mouseMoved", "x": x, "y": 300, "buttons": 1, "button": "left"}))
+        steps.append(("MouseEvent", {"type": "mouseReleased", "x": 200, "y": 300, "buttons": 0, "button": "left"}))
+        expected = 15
+    elif by == "finger":
+        steps = [("TouchEvent", {"type": "touchStart", "touchPoints": [{"x": 640, "y": 300}]})]
+        steps += [
+            ("TouchEvent", {"type": "touchMove", "touchPoints": [{"x": x, "y": 300}]}) for x in range(620, 180, -20)
+        ]
+        steps.append(("TouchEvent", {"type": "touchEnd", "touchPoints": []}))
+        expected = 15
+    else:
+        press = {"x": 640, "y": 300, "button": "left", "clickCount": 1}
+        steps = [("MouseEvent", {"type": kind, **press}) for kind in ("mousePressed", "mouseReleased")]
+        key = {"key": "ArrowRight", "code": "ArrowRight", "windowsVirtualKeyCode": 39}
+        steps += [("KeyEvent", {"type": kind, **key}) for kind in ("keyDown", "keyUp") * 4]
+        expected = 54
+    position = "[Number(cut.value), getComputedStyle(document.querySelectorAll('.stage img')[1]).clipPath]"
+    seen = visit(page, *steps, position, width=1280)
+    assert seen.errors == []
+    value, clipped = seen.values[0]
+    assert value == pytest.approx(expected, abs=1)
+    assert clipped == f"inset(0px 0px 0px {value}%)"
 
 
 def test_a_reference_that_does_not_match_is_a_caveat() -> None:
@@ -179,11 +252,11 @@ def test_the_sheet_works_in_a_browser(tmp_path: Path) -> None:
     page.write_text(contact_sheet(cards, [*thumbnails, None], page, HOSTILE))
     overflow = "document.documentElement.scrollWidth - innerWidth"
     chosen = (
-        "distortion.value = 'blur'; distortion.dispatchEvent(new Event('input'));"
+        "group.value = 'blur'; group.dispatchEvent(new Event('input'));"
         "const first = document.getElementById('shown').textContent;"
         "level.value = '2'; level.dispatchEvent(new Event('input')); order.value = '-1';"
         "order.dispatchEvent(new Event('change')); const second = document.getElementById('shown').textContent;"
-        "distortion.value = level.value = ''; document.getElementById('name').value = 'NAME_7.';"
+        "group.value = level.value = ''; document.getElementById('name').value = 'NAME_7.';"
         "level.dispatchEvent(new Event('input')); [first, second, document.getElementById('shown').textContent]"
     )
     broken = "[...document.images].filter(i => i.complete && !i.naturalWidth).length"

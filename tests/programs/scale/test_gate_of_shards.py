@@ -47,6 +47,10 @@ def test_gate_reads_kept_results(two_runs: Path, capsys: pytest.CaptureFixture[s
     assert lines[-1][0] == "refused: undecodable"
     assert main(["gate", "b", "--policy", "policy.yaml", "--json"]) == 4
     assert [json.loads(line)["accepted"] for line in capsys.readouterr().out.splitlines()] == [False] * 6 + [True] * 2
+    assert main(["gate", "a", "--policy", "policy.yaml", "--csv", "-", "--html", "a.html"]) == 4
+    rows = capsys.readouterr().out.splitlines()[1:]
+    assert [row.split(",")[1] for row in rows] == ["false"] * 8 + ["true"] * 2
+    assert "Accepted photos: 2 of 10" in Path("a.html").read_text()
     Path("policy.yaml").write_text("min_short_side: 9\n")
     assert main(["gate", "b", "--policy", "policy.yaml"]) == 4
     assert "8 x 8 pixels" in capsys.readouterr().out
