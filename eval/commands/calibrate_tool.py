@@ -27,6 +27,10 @@ from agenticiqa.programs.tools.training_images import parts_named, trained_on_co
 def run(args: Namespace) -> int:
     """Measure the labeled images, fit the curves, and write their file and the picture."""
     out = args.out
+    if out.suffix == ".png":
+        raise UserError(
+            f"{out}: --out is the file of the curves, with their picture as .png beside it; name a .yaml file"
+        )
     for file in (out, out.with_suffix(".png")):
         if file.exists() and not args.force:
             raise UserError(f"{file} already exists: name another file, or add --force to replace it")

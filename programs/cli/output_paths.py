@@ -14,6 +14,7 @@ from agenticiqa.programs.images import path_of
 from agenticiqa.programs.images.files import printable_path
 
 FILES = ("jsonl", "csv", "html", "markdown", "latex", "log")
+PAGES = (".html", ".htm", ".xhtml")
 FOLDERS = ("save_maps", "parquet", "out")  # --out of evaluate
 
 
@@ -45,6 +46,8 @@ def check_outputs(args: Namespace, jobs: Iterable[Job] = (), *files: str | os.Pa
             raise UserError(
                 f"{place}: {output.option} would overwrite a file that the command reads; name another file"
             )
+        if output.option == "--html" and not output.is_folder and output.name.suffix.lower() not in PAGES:
+            raise UserError(f"{place}: --html writes a page; name an .html file")
         for other in outputs[:number]:
             if _collide(output, other) or _collide(other, output):
                 raise UserError(

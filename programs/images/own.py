@@ -7,18 +7,27 @@ from pathlib import Path
 from PIL import Image
 from PIL.ExifTags import Base as ExifTag
 
-MADE_BY = "AgenticIQA"  # the Software entry of a PNG's text and of a WebP's Exif
-SUFFIXES = (".png", ".webp")
+MADE_BY = "AgenticIQA"  # the Software entry of a PNG's text and of the Exif of other formats
+SUFFIXES = (".png", ".webp", ".jpg", ".jpeg")
 QUALITY = 70  # quality of WebP, 0 to 100
-SEARCHED = 512  # bytes at each end of a file: Pillow writes a PNG's text first, and a WebP's Exif last
+SEARCHED = 512  # bytes at each end of a file: Pillow writes a PNG's text and a JPEG's Exif first, a WebP's Exif last
 
 
 def webp(picture: Image.Image, method: int = 4) -> bytes:
     """Encode a small picture for a page, marked as written by this program; ``method`` is WebP's, 0 (fast) to 6."""
+    return encode(picture, "WEBP", QUALITY, method)
+
+
+def encode(picture: Image.Image, file_format: str, quality: int = 90, method: int = 4) -> bytes:
+    """Encode a picture without alpha in a format of Pillow, marked by its Exif if the format has it.
+
+    ``quality`` applies to JPEG, WebP and AVIF, ``method`` to WebP. Raises OSError, KeyError or ValueError if Pillow
+    cannot write the format.
+    """
     exif = Image.Exif()
     exif[ExifTag.Software] = MADE_BY
     buffer = io.BytesIO()
-    picture.save(buffer, "WEBP", quality=QUALITY, method=method, exif=exif)
+    picture.convert("RGB").save(buffer, file_format, quality=quality, method=method, exif=exif)
     return buffer.getvalue()
 
 
@@ -38,4 +47,6 @@ def is_own(path: Path, image: str = "") -> bool:
         return False
     if head.startswith(b"RIFF"):
         return not image and MADE_BY.encode() in tail
+    if head.startswith(b"\xff\xd8"):
+        return not image and f"\0{MADE_BY}\0".encode() in head
     return f"tEXtSoftware\0{MADE_BY}".encode() in head and (not image or f"tEXtImage\0{image}".encode() in head)

@@ -11,9 +11,11 @@ from unicodedata import category
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
-from agenticiqa.programs.images.files import write_atomically
-from agenticiqa.programs.images.own import MADE_BY
+from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.images.files import printable_path, write_atomically
+from agenticiqa.programs.images.own import MADE_BY, encode
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -97,14 +99,29 @@ class Canvas:
         return axes
 
     def save(self, path: Path, image: str) -> None:
-        """Write the figure atomically as a PNG, with ``image`` as its text entry ``Image``.
+        """Write the figure atomically in the format of the suffix; a PNG has ``image`` as its text entry ``Image``.
 
         Raises OSError if the file cannot be written.
         """
         drawn = io.BytesIO()
         with _any_weight():
             self.figure.savefig(drawn, format="png", metadata={"Software": MADE_BY, "Image": image})
-        write_atomically(path, drawn.getvalue())
+        file_format = format_of(path)
+        content = drawn.getvalue() if file_format == "PNG" else encode(Image.open(drawn), file_format)
+        write_atomically(path, content)
+
+
+def format_of(path: Path) -> str:
+    """Return Pillow's name of the format that a file's suffix names. Raises UserError if Pillow cannot write it."""
+    file_format = Image.registered_extensions().get(path.suffix.lower(), "")
+    try:
+        encode(Image.new("RGB", (1, 1)), file_format)
+    except (KeyError, OSError, ValueError) as error:
+        raise UserError(
+            f"{printable_path(path)}: Pillow writes no pictures with the suffix {path.suffix!r}; name a .png, .jpg or "
+            ".webp file"
+        ) from error
+    return file_format
 
 
 @cache

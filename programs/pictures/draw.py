@@ -17,7 +17,7 @@ from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images import ImageSource, name_of
 from agenticiqa.programs.images.files import digest, printable_path
 from agenticiqa.programs.images.own import is_own
-from agenticiqa.programs.pictures.canvas import FAINT, Canvas, Place, drawable, families
+from agenticiqa.programs.pictures.canvas import FAINT, Canvas, Place, drawable, families, format_of
 from agenticiqa.programs.pictures.card import ROW, draw_card, rows_of
 from agenticiqa.programs.pictures.heatmap import Heatmap, blend, heatmaps, paint
 from agenticiqa.programs.result import Assessment
@@ -45,7 +45,7 @@ BOX_COLORS = ("#0072b2", "#009e73", "#cc79a7", "#56b4e9")  # the colors of Okabe
 
 
 def draw_assessment(result: Assessment, path: str | PathLike[str]) -> None:
-    """Write a PNG with the image, one or two maps of its local damage, and the scores.
+    """Write a picture with the image, one or two maps of its local damage, and the scores.
 
     ::
 
@@ -57,11 +57,13 @@ def draw_assessment(result: Assessment, path: str | PathLike[str]) -> None:
 
     Args:
         result: The result of ``AgenticIQA``.
-        path: The file to write.
+        path: The file to write. Its suffix decides the format: PNG, or another one that Pillow writes.
 
     Raises:
         OSError: The file cannot be written.
+        UserError: Pillow cannot write the format.
     """
+    format_of(Path(path))  # an error before the work
     image, maps = result.image, heatmaps(result)
     drawn = _drawn_size(image.size)
     panel_width, panel_height = (LONGER_SIDE * side / max(drawn) for side in drawn)

@@ -85,6 +85,8 @@ def test_existing_files_are_replaced_only_with_force(
         assert f"{present} already exists" in capsys.readouterr().err
         assert present.read_text() == "precious"
         present.unlink()
+    assert main([*arguments[:-1], str(plot), "--force"]) == 2
+    assert "name a .yaml file" in capsys.readouterr().err
     out.write_text("precious")
     assert main([*arguments, "--force"]) == 0
     assert "PSNR" in yaml.safe_load(out.read_text())["tools"]

@@ -8,7 +8,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.images.own import is_own
 from agenticiqa.programs.pictures import canvas
+from agenticiqa.programs.pictures.draw import draw_assessment
+from agenticiqa.programs.result import Assessment
 
 
 def test_text_that_no_font_has_is_drawn_without_a_warning(tmp_path: Path) -> None:
@@ -39,3 +43,25 @@ def test_only_characters_without_a_font_become_question_marks() -> None:
     assert canvas.drawable("a\U000f0000b") == "a?b"
     assert canvas.drawable("a\x1b\x85\u202eb\nc") == "a   b\nc"
     assert canvas.families()[0] == "DejaVu Sans"
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"), [("m.png", "PNG"), ("m.JPG", "JPEG"), ("m.webp", "WEBP"), ("m.tiff", "TIFF"), ("m.pdf", None)]
+)
+def test_the_suffix_of_a_picture_decides_its_format(tmp_path: Path, name: str, expected: str | None) -> None:
+    path = tmp_path / name
+    canvas.Canvas(3, 1, 20).save(path, "a.png")
+    if expected:
+        with Image.open(path) as image:
+            assert (image.format, image.size) == (expected, (60, 20))
+        assert is_own(path) == (path.suffix != ".tiff")
+    else:
+        assert path.read_bytes().startswith(b"%PDF")
+
+
+@pytest.mark.parametrize("name", ["m.svg", "m.txt", "m", "m.hdf", "m.png.gz"])
+def test_a_picture_in_an_unknown_format_is_refused_before_the_work(tmp_path: Path, name: str) -> None:
+    result = Assessment()  # without an image, so it cannot be drawn
+    with pytest.raises(UserError, match=r"suffix '.*'; name a .png, .jpg or .webp file"):
+        draw_assessment(result, tmp_path / name)
+    assert not (tmp_path / name).exists()
