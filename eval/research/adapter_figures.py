@@ -30,7 +30,8 @@ from agenticiqa.programs.tools.numerics.predicted_mos import PredictedMOS
 
 Numbers = NDArray[np.float64]
 
-SCALES = {"clive": (0, 100), "biq2021": (0, 1), "agiqa3k": (0, 5), "live_r2": (0, 100)}
+SCALES = {"clive": (0, 100), "biq2021": (0, 1), "agiqa3k": (0, 5), "live_r2": (0, 100), "avt_ai": (1, 5)}
+MEASURED = ("clive", "biq2021", "agiqa3k", "live_r2")
 COUNTS, DRAWS = (10, 20, 40, 50, 60, 100, 200), 10
 RATER = 0.8  # standard error of one rater, in levels
 STATISTICS, STATISTICS_WEIGHT = 203, 4.0  # the values of quality_head
@@ -154,7 +155,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("data", type=Path, help="a folder with one folder for each set")
 
     def run(args: argparse.Namespace) -> None:
-        clive, biq, generated, live = (read_set(args.data / name) for name in SCALES)
+        clive, biq, generated, live = (read_set(args.data / name) for name in MEASURED)
         families = [generated.generator == name for name in np.unique(generated.generator)]
         photos = [clive, biq]
         everything = np.arange(len(clive.mos))

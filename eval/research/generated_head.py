@@ -8,7 +8,7 @@ trained on rated photos and generated images, on distorted copies and other view
 series of pristine photos. An image with visible damage counts as a photo. DIR caches the features (an hour on two
 cores), so the same command continues where it stopped. The command prints, for folds and for held-out generator
 families and photo sets, how images are classified and the SRCC of scores with MOS. It writes DIR/folds.csv, the scores
-by folds, and DIR/quality_model.onnx. Its output ``reading`` has the share of "generated" as the third number.
+by folds, and DIR/quality_model.onnx. Its output ``reading`` has the share of "generated" as the last number.
 """
 
 import argparse
@@ -169,8 +169,8 @@ def share_of(outputs: Floats, seen: Floats) -> Floats:
 
 
 # The names "told_..." and "reading" are those of the nodes in the shipped file.
-NODES = """generated (float[n, f] standard, float[n, 1] score, float[n, 1] novelty, float[n, 1] seen)
-    => (float[n, 3] reading) {
+NODES = """generated (float[n, f] standard, float[n, 1] score, float[n, 1] novelty, float[n, 1] alike,
+    float[n, 1] seen) => (float[n, 4] reading) {
   directions32 = Cast <to = 1> (directions)
   place = MatMul (standard, directions32)
   squares = Mul (place, place)
@@ -191,18 +191,19 @@ NODES = """generated (float[n, f] standard, float[n, 1] score, float[n, 1] novel
   difference = Sub (opinion, score)
   change = Mul (difference, share)
   changed = Add (score, change)
-  reading = Concat <axis = 1> (changed, novelty, share)
+  reading = Concat <axis = 1> (changed, novelty, alike, share)
 }"""
 
 
 def with_generated(
     model: onnx.ModelProto, classifier: GeneratedClassifier, own: Floats, level: float
 ) -> onnx.ModelProto:
-    """Return the model with the output ``reading`` (1, 3): the score, the novelty and the share of "generated"."""
+    """Return the model with the output ``reading`` (1, 4): score, novelty, likeness and the share of "generated"."""
     made = onnx.ModelProto.FromString(model.SerializeToString())
     graph = made.graph
     last = next(node for node in graph.node if "reading" in node.output)
     names = {"standard": projections_of(graph)[0], "score": last.input[0], "novelty": last.input[1]}
+    names["alike"] = last.input[2]
     names |= {"seen": seen_in(graph), "reading": "reading"}
     graph.node.remove(last)
     centers = classifier.centers.astype(np.float16)
@@ -226,7 +227,7 @@ def with_generated(
             values[:] = [names.get(name, f"told_{name}") for name in values]
         node.name = node.output[0]
         graph.node.append(node)
-    next(output for output in graph.output if output.name == "reading").type.tensor_type.shape.dim[1].dim_value = 3
+    next(output for output in graph.output if output.name == "reading").type.tensor_type.shape.dim[1].dim_value = 4
     onnx.checker.check_model(made)
     return made
 
@@ -264,7 +265,7 @@ def report(name: str, pictures: Pictures, mask: Mask, shares: Floats, before: Fl
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return the exit status."""
     parser = parser_of(__doc__)
-    parser.add_argument("model", type=Path, help="the model to extend; its output `reading` has two numbers")
+    parser.add_argument("model", type=Path, help="the model to extend; its output `reading` has three numbers")
     parser.add_argument("labels", type=Path, nargs="+", help="labels.csv of generated images, then those of photo sets")
     parser.add_argument("--scale", type=float, nargs=2, default=(0, 5), help="MOS scale of the images (default: 0 5)")
     parser.add_argument("--packages", type=Path, required=True, metavar="DIR", help="folder of unpacked packages")

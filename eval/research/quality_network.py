@@ -318,11 +318,11 @@ class Networks(nn.Module):
 
 
 class QualityModel(nn.Module):
-    """A network from images (1, 3, H, W) in 0..255 to ``reading`` (1, 2), ``late`` and ``features``.
+    """A network from images (1, 3, H, W) in 0..255 to ``reading`` (1, 3), ``late`` and ``features``.
 
-    ``reading`` has the score and the novelty, the mean square of the standardized features (1 for an image like the
-    rated training images). ``late`` (1, 320, H/32, W/32) is the output of the last stage. ``features`` (1, F) are the
-    standardized features, to which adapters are fitted.
+    ``reading`` has the score, the novelty, which is the mean square of the standardized features (1 for an image like
+    the rated training images), and the sum of the likenesses to the photos of each panel. ``late`` (1, 320, H/32, W/32)
+    is the output of the last stage. ``features`` (1, F) are the standardized features, to which adapters are fitted.
     """
 
     def __init__(self, features: FeatureNetwork, projections: Projections, networks: Networks) -> None:
@@ -330,11 +330,13 @@ class QualityModel(nn.Module):
         self.features, self.projections, self.networks = features, projections, networks
 
     def forward(self, image: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return score and novelty, the last stage's output, and the standardized features."""
+        """Return score, novelty and likeness, the last stage's output, and the standardized features."""
         features, late = self.features(image)
         projected, standard = self.projections(features)
         score = self.networks(networks_input(projected, standard))
-        return torch.stack([score, standard.square().mean(1)], 1), late, standard
+        count = self.projections.panels
+        alike = projected[:, 1 + count : 1 + 2 * count].sum(1)
+        return torch.stack([score, standard.square().mean(1), alike], 1), late, standard
 
 
 def standardized(x: Tensor, mean: Tensor, spread: Tensor) -> Tensor:

@@ -24,7 +24,7 @@ def before():
     score = next(node for node in model.graph.node if made.input[0] in node.output).input[0]
     kept = [node for node in model.graph.node if not node.output[0].startswith("told_") and node is not made]
     del model.graph.node[:]
-    model.graph.node.extend([*kept, onnx.helper.make_node("Concat", [score, made.input[1]], ["reading"], axis=1)])
+    model.graph.node.extend([*kept, onnx.helper.make_node("Concat", [score, *made.input[1:3]], ["reading"], axis=1)])
     weights = [each for each in model.graph.initializer if not each.name.startswith("told_")]
     del model.graph.initializer[:]
     model.graph.initializer.extend(weights)

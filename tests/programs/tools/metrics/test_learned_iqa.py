@@ -19,6 +19,7 @@ from agenticiqa.programs.tools.metrics.learned_iqa import (
     learned_iqa,
     learned_iqa_map,
     mos_of_pixels,
+    predicted_by,
     predicted_mos,
 )
 from agenticiqa.programs.tools.statistics.parts import WORKING_SIDE
@@ -115,6 +116,25 @@ def test_ai_generated_images_are_recognized_and_photos_are_not(shared_data):
     assert result.executor_evidence.image_kind == "generated"
     assert any("recognized as AI-generated" in note for note in result.executor_evidence.notes)
     assert "assessed as AI-generated" in to_html(result)
+
+
+@pytest.mark.parametrize(
+    ("likeness", "share", "spread"), [(0.8, 0.0, 0.75), (0.6, 0.0, 0.925), (0.3, 0.0, 1.1), (0.3, 1.0, 0.59)]
+)
+def test_the_spread_is_wider_for_images_unlike_the_photos_of_all_panels(likeness, share, spread):
+    assert predicted_by(np.array([3.0, 1.0, likeness, share], np.float32)).spread == pytest.approx(spread)
+
+
+@pytest.mark.slow
+def test_the_interval_is_wide_for_images_of_unknown_generators_and_not_for_known_photos(shared_data):
+    program, inside, widths = AgenticIQA.offline(), {}, {}
+    for name, low, high, step in (("avt_ai", 1, 5, 1), ("clive", 0, 100, 20)):
+        for item in read_labels(shared_data / name / "labels.csv")[::step]:
+            lower, upper = program(item.image, "Rate the quality.").score_interval["80"]
+            inside.setdefault(name, []).append(lower <= 1 + 4 * (item.mos - low) / (high - low) <= upper)
+            widths.setdefault(name, []).append(upper - lower)
+    assert np.mean(inside["avt_ai"]) >= 0.75  # of 16; with the spread of known photos, 9 are inside
+    assert np.mean(widths["clive"]) <= 1.6
 
 
 @pytest.mark.slow

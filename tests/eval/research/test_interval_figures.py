@@ -1,0 +1,19 @@
+"""Coverage and width of the offline intervals."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("onnx", reason="the command needs onnx, of the extra train")
+
+from agenticiqa.eval.research.adapter_figures import RatedImages
+from agenticiqa.eval.research.interval_figures import ReadImages
+
+
+def test_a_line_has_the_coverage_and_width_of_the_intervals_of_its_images() -> None:
+    names, scores = np.array(["a", "b"]), np.array([3.0, 3.0])
+    rated = RatedImages(np.zeros((2, 4), np.float32), scores, np.array([3.9, 4.9]), names, names)
+    reading = np.array([[3.0, 1.0, 0.8, 0.0], [3.0, 1.0, 0.3, 0.0]], np.float32)
+    images = ReadImages(rated, reading, scores)
+    assert images.line("both", scores) == "| both | 2 | 0.0% [0.0%, 65.8%] | 1.90 |"
+    assert images.line("made", scores, names == "a", recognized=True) == "| made | 1 | 0.0% [0.0%, 79.3%] | 1.51 |"
+    assert images.line("near", np.array([3.2, 4.1])) == "| near | 2 | 100.0% [34.2%, 100.0%] | 1.78 |"
