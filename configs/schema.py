@@ -295,6 +295,14 @@ class Config(Section, AdapterKey, ModelKeys, ImageSettings):  # type: ignore[mis
         return self.model_copy(update=changes)
 
     @property
+    def files(self) -> list[str]:
+        """The files that this configuration names: adapter, fusion profile, tool curves and tuned prompts."""
+        named = [self.adapter, self.fusion.profile, self.tool_curves]
+        if self.prompts is not None:
+            named += [self.prompts, str(Path(self.prompts) / "prompts.json"), str(Path(self.prompts) / "fusion.yaml")]
+        return [path for path in named if path is not None]
+
+    @property
     def sections(self) -> dict[str, StageConfig]:
         """The sections that may ask a model, by name: the four stages, and ``levels`` where it is set."""
         stages: dict[str, StageConfig] = {name: getattr(self, name) for name in STAGES}

@@ -14,6 +14,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from agenticiqa.programs.batch.csv_table import with_decimal_point
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.named_files import NamedFiles
 from agenticiqa.signatures.vocabulary import LEVELS
@@ -255,7 +256,7 @@ def contents_doubt(labels: Sequence[LabeledImage]) -> str | None:
 def number_of(title: str, place: str, column: str, cell: str) -> float:
     """Return a cell as a finite number. Raises UserError, with ``title`` and ``place``, for anything else."""
     try:
-        value = float(cell)
+        value = float(with_decimal_point(cell.strip()))
     except ValueError:
         value = math.nan
     if not math.isfinite(value):

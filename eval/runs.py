@@ -60,11 +60,23 @@ def made_by(program: AgenticIQA | Scorer, labels_sha256: str, options: Mapping[s
     }
 
 
+def files_of(folder: Path) -> list[Path]:
+    """Return the files of a run in its folder."""
+    return [folder / name for name in ("results.jsonl", "run.json", "report.json", "report.md")]
+
+
 def pin(folder: Path, description: Mapping[str, Any]) -> None:
     """Write a run's description into its folder, while its ``results.jsonl`` is locked.
 
-    Raises UserError, with the first difference, if the folder has another description, or results without one.
+    Raises UserError as ``refuse_other_run`` does.
     """
+    refuse_other_run(folder, description)
+    if not (folder / "run.json").exists():
+        write_atomically(folder / "run.json", json.dumps(description, indent=2) + "\n")
+
+
+def refuse_other_run(folder: Path, description: Mapping[str, Any]) -> None:
+    """Raise UserError, with the first difference, if a folder has another description, or results without one."""
     file, results = folder / "run.json", folder / "results.jsonl"
     if not file.exists():
         if results.exists() and results.stat().st_size:
@@ -72,7 +84,6 @@ def pin(folder: Path, description: Mapping[str, Any]) -> None:
                 f"{folder}: there are results but no run.json with their settings; name another folder, or restore "
                 "run.json"
             )
-        write_atomically(file, json.dumps(description, indent=2) + "\n")
         return
     try:
         earlier = json_value(file.read_text(encoding="utf-8"))

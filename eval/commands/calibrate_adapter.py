@@ -23,6 +23,7 @@ from agenticiqa.eval.labels.sources import holds_labels, open_source
 from agenticiqa.eval.metrics import plcc, rmse, srcc
 from agenticiqa.programs.backends.cores import available_cores
 from agenticiqa.programs.cli import render
+from agenticiqa.programs.cli.output_paths import check_outputs, refuse_inputs
 from agenticiqa.programs.cli.printable import print_error
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
 from agenticiqa.programs.errors import ImageError, ToolError, UserError
@@ -51,6 +52,7 @@ def run(args: Namespace) -> int:
     out = args.out
     if out.exists() and not args.force:
         raise UserError(f"{out} already exists: name another file, or add --force to replace it")
+    check_outputs(args)
     labels, seen, labels_sha256 = _pairs(args) or _scores(args)
     kind = "comparisons" if labels.pairs else "labels"
     count, scenes = len(labels.target), len(np.unique(labels.contents))
@@ -131,6 +133,7 @@ def _pairs(args: Namespace) -> tuple[GivenLabels, dict[Path, Seen], str] | None:
             pair_text = f"better is {files[0]}, worse is {files[1]}"
             raise UserError(f"{source.title}: {place}: {pair_text}; name two different images that exist")
         pairs.append(files)
+    refuse_inputs(args, [file for pair in pairs for file in pair])
     seen = seen_images([file for pair in pairs for file in pair], args.workers)
     place_of = {file: number for number, file in enumerate(seen)}
     ends = np.array([[place_of[file] for file in pair] for pair in pairs])

@@ -22,6 +22,7 @@ from agenticiqa.programs.batch.plan_run import offsets_of_latest
 from agenticiqa.programs.batch.results_file import ResultsFile, Row
 from agenticiqa.programs.cli.batching import check_batches, print_estimate, print_expected, within_batches
 from agenticiqa.programs.cli.options import config_from, given, limits_from, workers_from
+from agenticiqa.programs.cli.output_paths import check_outputs
 from agenticiqa.programs.cli.printable import print_error
 from agenticiqa.programs.cli.sinks import Appending, RunState, assess_into
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
@@ -39,6 +40,8 @@ def run(args: Namespace) -> int:
         raise UserError(f"{for_labels[0]} is for labels; remove it, or name a table of labels or a data set")
     if out.exists() and not args.force and not args.dry_run:
         raise UserError(f"{out} already exists: name another file, or add --force to replace it")
+    if not args.dry_run:
+        check_outputs(args)
     data = labels_named(args, source.labels) if source.labels else None
     labels = _mos_on_1_5([(label.image, label.mos) for label in data.labels], data.any_scale()) if data else {}
     if source.rows:
@@ -48,7 +51,8 @@ def run(args: Namespace) -> int:
         if not (labels or args.no_labels):
             labels = _labels_in(rows, args.mos_range)
     else:
-        config = config_from(args).without_fusion()
+        configured = config_from(args)
+        config = configured.without_fusion()
         if config.summarizer.is_offline:
             raise UserError(
                 "the configuration has no model for scores: name one with --backend, or in the section summarizer of "
@@ -59,6 +63,7 @@ def run(args: Namespace) -> int:
         if args.dry_run:
             print_expected(args, config, jobs)
             return SOME_FAILED if problems else OK
+        check_outputs(args, jobs, configured)
         assessed = _assessed(args, config, jobs, out.with_suffix(".rows.jsonl"))
         if assessed is None:
             return SOME_FAILED

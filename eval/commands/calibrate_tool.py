@@ -13,6 +13,7 @@ from agenticiqa.eval.commands.label_options import labels_to_fit
 from agenticiqa.eval.datasets import LabeledImage
 from agenticiqa.eval.tasks.labeled_set import LabeledSet
 from agenticiqa.programs.cli import render
+from agenticiqa.programs.cli.output_paths import check_outputs
 from agenticiqa.programs.cli.printable import print_error
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
 from agenticiqa.programs.errors import AgenticIQAError, ToolError, UserError
@@ -34,6 +35,7 @@ def run(args: Namespace) -> int:
     for file in (out, out.with_suffix(".png")):
         if file.exists() and not args.force:
             raise UserError(f"{file} already exists: name another file, or add --force to replace it")
+    check_outputs(args)
     base = read_tool_curves(args.base)
     tools = [get_tool(name, TOOLS) for name in dict.fromkeys(args.tool)]
     data = labels_to_fit(args)

@@ -15,7 +15,7 @@ from agenticiqa.programs.cli import compare_images
 from agenticiqa.programs.cli.arguments import COMPARE_IMAGES
 from agenticiqa.programs.cli.options import given
 from agenticiqa.programs.cli.output_paths import check_outputs, write_all
-from agenticiqa.programs.cli.printable import is_stdout, print_note, write_output
+from agenticiqa.programs.cli.printable import is_stdout, print_note, write_csv, write_output
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.finding import is_name_of_image
@@ -31,8 +31,8 @@ def run(args: Namespace) -> int:
         raise UserError(f"{unsuitable[0]} is for {wanted}, but these are {kind}: remove it")
     if images:
         return compare_images.compare([*map(str, args.runs)], args)
-    report = _report(args.runs, names_of(args.runs, args.name or ()))
     check_outputs(args)
+    report = _report(args.runs, names_of(args.runs, args.name or ()))
     texts = {form: "\n".join(map(FORMS[form], report.tables)) for form in ("markdown", "latex")}
     done = write_all(
         [
@@ -56,7 +56,7 @@ def csv_outputs(file: Path | None, tables: Mapping[str, str]) -> Iterator[tuple[
     if file is None:
         return
     (first, text), *others = tables.items()
-    yield "table (csv)", file, partial(write_output, file, text)
+    yield "table (csv)", file, partial(write_csv, file, text)
     if is_stdout(file):
         if others:
             names = ", ".join(title for title, _ in others)
@@ -64,7 +64,7 @@ def csv_outputs(file: Path | None, tables: Mapping[str, str]) -> Iterator[tuple[
         return
     for title, text in others:
         beside = file.with_stem(f"{file.stem}-{re.sub(r'[^a-z0-9]+', '-', title.lower()).strip('-')}")
-        yield f"table {title!r} (csv)", beside, partial(write_output, beside, text)
+        yield f"table {title!r} (csv)", beside, partial(write_csv, beside, text)
 
 
 def _refuse_folder_of_images(path: Path) -> None:

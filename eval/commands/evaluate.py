@@ -4,7 +4,7 @@ import json
 import sys
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,17 @@ from agenticiqa.eval.report import rating_report, summarize
 from agenticiqa.eval.report.columns import MODEL_ALONE, OURS, WITHOUT_PROFILE
 from agenticiqa.eval.report.rating_tables import breakdown, over_tasks
 from agenticiqa.eval.report.splits import Splits, splits_named
-from agenticiqa.eval.runs import about_run, default_folder, made_by, made_with, pin, prompts_named, shown_path
+from agenticiqa.eval.runs import (
+    about_run,
+    default_folder,
+    files_of,
+    made_by,
+    made_with,
+    pin,
+    prompts_named,
+    refuse_other_run,
+    shown_path,
+)
 from agenticiqa.eval.scorers.named import scorer_of
 from agenticiqa.eval.scorers.rows import assess_set
 from agenticiqa.eval.scorers.scorer import NO_QUERY, Scorer
@@ -83,11 +93,17 @@ def run(args: Namespace) -> int:
         print(price_text(_baselines(args, config, labels), labels, available_cores()), file=sys.stderr)
     if args.dry_run:
         return OK
-    check_outputs(args, (), *args.tasks, args.config)
     program = _scorer(args) if args.scorer else configured_program(config)
+    runs = [_prepared(args, config, program, query, data) for data in sets]
+    written = [file for out, _ in runs for file in files_of(out)]
+    if args.out and len(runs) > 1:
+        written.append(args.out / "combined.json")
+    check_outputs(args, jobs, config, written=written)
+    for out, description in runs:
+        refuse_other_run(out, description)
     outcomes = [
-        _evaluated(args, config, limits, program, query, splits, task, data)
-        for task, data in zip(args.tasks, sets, strict=True)
+        _evaluated(args, config, limits, program, query, splits, task, data, out, description)
+        for task, data, (out, description) in zip(args.tasks, sets, runs, strict=True)
     ]
     if len(outcomes) > 1:
         together = over_tasks([measured for measured, _ in outcomes])
@@ -107,6 +123,24 @@ def _scorer(args: Namespace) -> Scorer:
     return scorer_of(args.scorer, args.scorer_lower_is_better or None, args.shorter_side)
 
 
+def _prepared(
+    args: Namespace, config: Config, program: AgenticIQA | Scorer, query: str, data: LabeledSet
+) -> tuple[Path, Mapping[str, Any]]:
+    """Return the folder of a task's run and its description. Raises UserError for a scorer without its references."""
+    refuse_without_references(program, data.labels[: args.limit])
+    folder = args.out / data.name if args.out and len(args.tasks) > 1 else args.out
+    options = _options(args, data)
+    if isinstance(program, Scorer):
+        description = made_by(program, data.digest, options)
+    else:
+        description = made_with(program, config, data.digest, {**options, "query": query})
+    return folder or default_folder(data.name, args.split, program.backend), description
+
+
+def _options(args: Namespace, data: LabeledSet) -> dict[str, Any]:
+    return {"split": args.split} | ({"data": data.pinned} if data.pinned else {})
+
+
 def _evaluated(
     args: Namespace,
     config: Config,
@@ -116,18 +150,15 @@ def _evaluated(
     splits: tuple[Splits, str] | None,
     task: Path,
     data: LabeledSet,
+    out: Path,
+    description: Mapping[str, Any],
 ) -> tuple[dict[str, Any], int]:
     """Print, write and return the figures of one task, with the exit status."""
     backend, labels = program.backend, data.labels[: args.limit]
-    out = (args.out / data.name if len(args.tasks) > 1 else args.out) or default_folder(data.name, args.split, backend)
-    options = {"split": args.split} | ({"data": data.pinned} if data.pinned else {})
-    refuse_without_references(program, labels)
     if isinstance(program, Scorer):
         query = NO_QUERY
-        description = made_by(program, data.digest, options)
         workers = args.workers or (available_cores() if program.computes else 1)
     else:
-        description = made_with(program, config, data.digest, {**options, "query": query})
         warn_of_other_prompts(config, description["prompts"])
         workers = workers_from(args, config)
     with ResultsFile(out / "results.jsonl") as results:
@@ -146,7 +177,7 @@ def _evaluated(
         **about_run(args.argv, out / "results.jsonl"),
     }
     extra = not_measured(_baselines(args, config, labels), rows) if args.baselines else []
-    scores = baseline_scores(data, labels, extra, out, options, about)
+    scores = baseline_scores(data, labels, extra, out, _options(args, data), about)
     counts: Counter[str] = Counter()
     each_row = _counted(with_baselines(rows, scores), counts)
     fusion = program.fusion if isinstance(program, AgenticIQA) else None

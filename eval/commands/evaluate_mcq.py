@@ -9,7 +9,7 @@ from agenticiqa.eval.questions.asking import ask
 from agenticiqa.eval.questions.catalog import QUESTION_TASKS, refuse_pairs
 from agenticiqa.eval.questions.task import QuestionTask, asked_of, items_sha256, read_items
 from agenticiqa.eval.report.questions import choice_figures, question_report
-from agenticiqa.eval.runs import about_run, default_folder, made_with, pin, prompts_named
+from agenticiqa.eval.runs import about_run, default_folder, files_of, made_with, pin, prompts_named
 from agenticiqa.programs.backends.run_context import within
 from agenticiqa.programs.batch.results_file import ResultsFile
 from agenticiqa.programs.cli.batching import check_batches, print_expected, within_batches
@@ -55,9 +55,9 @@ def run(args: Namespace, task: QuestionTask) -> int:
     if args.dry_run:
         print_expected(args, config, jobs)
         return OK
-    check_outputs(args, (), args.config)
     program = configured_program(config)
     out = args.out or default_folder(task.name, args.split, program.backend)
+    check_outputs(args, jobs, config, written=files_of(out))
     options: dict[str, Any] = {"task": task.name, "split": args.split}
     with ResultsFile(out / "results.jsonl") as results:
         description = made_with(program, config, items_sha256(benchmark.usable), options)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from agenticiqa.configs.yaml_json import json_value
 from agenticiqa.eval.labels.own_data import Declared
 from agenticiqa.eval.tasks.labeled_set import LabeledSet, labeled_images, names_labels
+from agenticiqa.programs.cli.output_paths import refuse_inputs
 from agenticiqa.programs.cli.printable import print_error
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.scale.names import is_shard_folder
@@ -21,6 +22,7 @@ def labels_named(args: Namespace, data: Path) -> LabeledSet:
     Raises UserError as ``labeled_images`` does.
     """
     labels = labeled_images(data, args.root, args.split, declared_by(args), partial=args.partial)
+    refuse_inputs(args, [file for label in labels.labels for file in (label.image, label.reference) if file])
     if labels.doubt:
         print_error(f"the declared direction of the scores may be wrong: {labels.doubt}; check --[no-]lower-is-better")
     if labels.note:

@@ -20,7 +20,7 @@ from agenticiqa.eval.names import named
 from agenticiqa.eval.optimize.before_after import Tuned
 from agenticiqa.eval.optimize.items import TuningQuestion, questions_of, split_by_content
 from agenticiqa.eval.optimize.price import ENOUGH, budget_for, expected, fusion_images, proposals_of
-from agenticiqa.eval.optimize.report import PAGE_FILE, about_profile, summary, write
+from agenticiqa.eval.optimize.report import PAGE_FILE, PROFILE_FILE, about_profile, summary, write
 from agenticiqa.eval.optimize.settings import TuningSettings
 from agenticiqa.eval.optimize.tuning import optimize, tunable
 from agenticiqa.eval.questions.catalog import QUESTION_TASKS
@@ -30,8 +30,10 @@ from agenticiqa.programs.backends.connect import connect, require_address
 from agenticiqa.programs.backends.run_context import within
 from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.options import config_from, limits_from
+from agenticiqa.programs.cli.output_paths import check_outputs
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
 from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.saving import PROMPTS_FILE
 
 
 class TuningData(NamedTuple):
@@ -50,7 +52,8 @@ def run(args: Namespace) -> int:
         raise UserError(f"--out {args.out}: name a folder, not a file; prompts.json and report.html are written there")
     if args.warm:
         args.prompts = args.warm
-    config = config_from(args).without_fusion()
+    configured = config_from(args)
+    config = configured.without_fusion()
     limits = limits_from(args, config)
     program = configured_program(config)
     predictors = tunable(program, args.stage)
@@ -61,6 +64,7 @@ def run(args: Namespace) -> int:
     _print_plan(config, data, settings, predictors, args.reflection_backend, price)
     if args.dry_run:
         return OK
+    check_outputs(args, (), configured, written=[args.out / name for name in (PROMPTS_FILE, PROFILE_FILE, PAGE_FILE)])
     about = {name: getattr(args, name) for name in ("split", "stage", "seed", "held_out", "optimizer", "starts")}
     about |= {"reflection_backend": args.reflection_backend, "mos_range": asdict(data.scale) if data.scale else None}
     folder = args.log_dir or args.out / "search"

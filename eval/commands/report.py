@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from agenticiqa.eval.report.model import ReportTable, comma_separated, latex, markdown
+from agenticiqa.eval.report.model import ReportTable, comma_separated, latex, markdown, markdown_text
 from agenticiqa.eval.report.page.kept_run import KeptRun, read_run
 from agenticiqa.eval.report.page.pages import report_of, write_page
 from agenticiqa.eval.report.rating_tables import numbers
 from agenticiqa.eval.report.run_scores import names_of
 from agenticiqa.programs.cli.output_paths import check_outputs, write_all
-from agenticiqa.programs.cli.printable import is_stdout, write_output
+from agenticiqa.programs.cli.printable import is_stdout, write_csv, write_output
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
 from agenticiqa.programs.errors import UserError
 
@@ -37,7 +37,7 @@ def run(args: Namespace) -> int:
             ("page", args.html, lambda: write_page(runs, args.html, args.mos_range)),
             ("table (markdown)", args.markdown, lambda: write_output(args.markdown, _markdown(tables))),
             ("table (latex)", args.latex, lambda: write_output(args.latex, "\n".join(map(latex, tables)))),
-            ("table (csv)", args.csv, lambda: write_output(args.csv, csv)),
+            ("table (csv)", args.csv, lambda: write_csv(args.csv, csv)),
         ]
     )
     if not done:
@@ -53,4 +53,4 @@ def together(runs: Sequence[KeptRun]) -> "DataFrame":
 
 
 def _markdown(tables: Sequence[ReportTable]) -> str:
-    return "\n".join(f"{table.title}\n\n{markdown(table)}" for table in tables)
+    return "\n".join(f"{markdown_text(table.title)}\n\n{markdown(table)}" for table in tables)

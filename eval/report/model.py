@@ -6,6 +6,7 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from html import escape as escape_html
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from agenticiqa.eval.intervals import Interval
-from agenticiqa.programs.images.files import write_atomically
+from agenticiqa.programs.images.files import without_controls, write_atomically
 from agenticiqa.programs.page.csv_text import csv_text
 
 if TYPE_CHECKING:
@@ -99,11 +100,11 @@ class Report:
         """Write ``report.json`` and ``report.md``, or files of another ``name``, into the folder of the run."""
         write_atomically(folder / f"{name}.json", json.dumps(self.figures, indent=2, ensure_ascii=False) + "\n")
         first, *others = self.tables
-        text = [f"# {first.title}", "", markdown(first)]
+        text = [f"# {markdown_text(first.title)}", "", markdown(first)]
         for title, group in self.notes.items():
-            text += [f"{title}:", "", *(f"- {sentence}" for sentence in group), ""]
+            text += [f"{title}:", "", *(f"- {markdown_text(sentence)}" for sentence in group), ""]
         for table in others:
-            text += [f"## {table.title}", "", markdown(table)]
+            text += [f"## {markdown_text(table.title)}", "", markdown(table)]
         write_atomically(folder / f"{name}.md", "\n".join(text).rstrip() + "\n")
 
     def show(self, tables: Sequence[ReportTable] | None = None, kept: Path | None = None) -> None:
@@ -134,9 +135,15 @@ def terminal(table: ReportTable) -> Table:
 
 def markdown(table: ReportTable) -> str:
     """Return a table in Markdown, without its title."""
-    rows = (table.headings, ["---"] * len(table.headings), *table.lines)
-    escaped = ([cell.replace("|", r"\|") for cell in row] for row in rows)
-    return "\n".join(f"| {' | '.join(row)} |" for row in escaped) + "\n"
+    rows = [[*map(markdown_text, line)] for line in (table.headings, *table.lines)]
+    rows.insert(1, ["---"] * len(table.headings))
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows) + "\n"
+
+
+def markdown_text(text: str) -> str:
+    """Return a text without control characters, line breaks, HTML, links and ends of cells."""
+    plain = escape_html(" ".join(without_controls(text).split()), quote=False)
+    return plain.replace("](", r"]\(").replace("|", r"\|")
 
 
 def latex(table: ReportTable) -> str:

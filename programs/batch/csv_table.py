@@ -12,6 +12,7 @@ logger = logging.getLogger(__name__)
 
 DELIMITERS = ",;\t|"
 DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
+SEPARATOR = re.compile(r'"?sep=(.)"?[,;|\t ]*[\r\n]*', re.IGNORECASE)  # a first line that spreadsheets write and hide
 HOW_TO_FIX = "remove it, or quote the whole cell and double each quotation mark inside it"
 
 CsvRow = tuple[str, dict[str, str]]  # the place of the row ("line 3"), and its cells by column
@@ -27,21 +28,30 @@ class CsvTable(NamedTuple):
 def read_csv(file: TextIO, title: str) -> CsvTable:
     """Read a table with a header from a file that was opened with ``newline=""``; ``title`` is its name in the log.
 
-    The header determines whether commas, semicolons, tabs or bars separate the cells. With semicolons, decimal commas
-    are understood. Blanks around cells are removed, absent cells are empty, and empty rows are skipped.
+    The header determines whether commas, semicolons, tabs or bars separate the cells, unless a line such as ``sep=;``
+    before it does. If commas do not, decimal commas are understood. Blanks around cells are removed, absent cells are
+    empty, and empty rows are skipped.
 
     Raises csv.Error, with the line number, for a misplaced or unclosed quotation mark and for a row with more
     cells than columns. The error is raised while the rows are read.
     """
     taken: list[str] = []
-    first = file.readline()
+    first, line = file.readline(), 1
+    named = SEPARATOR.fullmatch(first)
+    if named:
+        first, line = file.readline(), 2
     outside = re.sub(r'"[^"]*"', "", first)
-    delimiter = max(DELIMITERS, key=outside.count)
+    delimiter = named[1] if named else max(DELIMITERS, key=outside.count)
     lines = _noted(chain([first], file), taken)
-    records = _records(csv.reader(lines, delimiter=delimiter, strict=True, skipinitialspace=True), taken)
-    _, header = next(records, (1, []))
+    records = _records(csv.reader(lines, delimiter=delimiter, strict=True, skipinitialspace=True), taken, line)
+    _, header = next(records, (line, []))
     columns = _distinct(title, header)
     return CsvTable(columns, _rows(title, columns, records, delimiter))
+
+
+def with_decimal_point(cell: str) -> str:
+    """Return a number with a decimal comma with a point; other texts are unchanged."""
+    return cell.replace(",", ".") if DECIMAL_COMMA.fullmatch(cell) else cell
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:
@@ -56,9 +66,8 @@ def _noted(lines: Iterable[str], taken: list[str]) -> Iterator[str]:
         yield line
 
 
-def _records(reader: Iterator[list[str]], taken: list[str]) -> Iterator[tuple[int, list[str]]]:
+def _records(reader: Iterator[list[str]], taken: list[str], line: int) -> Iterator[tuple[int, list[str]]]:
     """Yield each record with the number of its first line; ``taken`` has its lines until the next record is read."""
-    line = 1
     while True:
         taken.clear()
         try:
@@ -86,8 +95,8 @@ def _rows(
                 f"line {line}: {len(cells)} cells, but the header has {len(columns)}: put quotation marks around cells "
                 f"that contain {delimiter!r}"
             )
-        if delimiter == ";":
-            cells = [cell.replace(",", ".") if DECIMAL_COMMA.fullmatch(cell) else cell for cell in cells]
+        if delimiter != ",":
+            cells = [with_decimal_point(cell) for cell in cells]
         cells += [""] * (len(columns) - len(cells))
         yield f"line {line}", dict(zip(columns, cells, strict=False))
     if empty:

@@ -137,11 +137,12 @@ def read_stdin(stream: IO[bytes]) -> UndecodedImage:
 
 
 def image_column(name: str, columns: Iterable[str]) -> str:
-    """Return the column of the images in a table. Raises UserError without one."""
+    """Return the column of the images in a table, in any case of letters. Raises UserError without one."""
     there = [*columns]
-    for column in IMAGE_COLUMNS:
-        if column in there:
-            return column
+    for wanted in IMAGE_COLUMNS:
+        for column in there:
+            if column.lower() == wanted:
+                return column
     raise UserError(f"{name}: expected a column {' or '.join(IMAGE_COLUMNS[:2])}, found {', '.join(there) or 'none'}")
 
 
@@ -161,7 +162,7 @@ def _rows_of(name: str, folder: Path, text: str) -> Iterator[tuple[str, Callable
 def _csv_rows(name: str, text: str, first: str) -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:
     try:
         table = read_csv(io.StringIO(text, newline=""), name)
-        if not set(table.columns) & set(IMAGE_COLUMNS) and not name.lower().endswith(".csv"):
+        if not {column.lower() for column in table.columns} & {*IMAGE_COLUMNS} and not name.lower().endswith(".csv"):
             raise UserError(
                 f"{name}: expected JSON lines such as {ROW}, CSV with a column image, or a path on each line, "
                 f"found {shorten(one_line(first), 60)!r}"
@@ -183,16 +184,17 @@ def _from_json(line: str) -> dict[str, Any]:
 def row_of_cells(cells: Mapping[str, Any], column: str) -> dict[str, Any]:
     """Return the row of a table's line with its image in ``column``. Raises UserError for an invalid row.
 
-    Cells of CSV are texts, or JSON in the columns of ``CELLS``.
+    Cells of CSV are texts, or JSON in the columns of ``CELLS``; spreadsheets write ``TRUE`` for true.
     """
+    image, cells = cells[column] or "", {name.lower(): cell for name, cell in cells.items()}
     row: dict[str, Any] = {key: cells[key] for key in FIELDS.keys() | {"options"} if cells.get(key)}
     for key, example in CELLS.items():
         if isinstance(row.get(key), str):
             try:
-                row[key] = json_value(row[key])
+                row[key] = json_value(row[key].lower() if key == "resize_reference" else row[key])
             except ValueError as error:
                 raise UserError(f"{key} is {row[key]!r}, expected JSON such as {example}") from error
-    return _checked_row({**row, "image": cells[column] or ""})
+    return _checked_row({**row, "image": image})
 
 
 def _checked_row(row: Any) -> dict[str, Any]:

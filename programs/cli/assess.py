@@ -45,7 +45,7 @@ def run(args: Namespace) -> int:
         if args.dry_run:
             batching.print_expected(args, config, inputs.jobs, as_json=args.json)
             return SOME_FAILED if inputs.problems else OK
-    check_outputs(args, inputs.jobs, args.jobs, args.config)
+    check_outputs(args, inputs.jobs, config)
     to_row = sinks.to_row_from(args, inputs.jobs, args.images)
     install(config)
     with within(limits), sinks.opened_results(args, limits) as results:
@@ -76,12 +76,12 @@ def sinks_from(args: Namespace, config: Config, state: sinks.RunState) -> list[s
     elif args.json:
         outputs.append(sinks.JsonDocument(state, single=is_single(args, jobs)))
     elif args.jsonl == STDIN:
-        outputs.append(sinks.Printed(sinks.print_json_line, with_failures=True, may_fail=has_overview))
+        outputs.append(sinks.Printed(sinks.print_json_line, jobs=jobs, with_failures=True, may_fail=has_overview))
     elif not replaces_results(args) and is_ranked(args, len(jobs)):
         outputs.append(Ranking(state))
     elif not replaces_results(args):
         card = partial(print_result, with_replans=not args.verbose)  # the steps of -v have shown them
-        outputs.append(sinks.Printed(card, may_fail=has_overview))
+        outputs.append(sinks.Printed(card, jobs=jobs, may_fail=has_overview))
     if args.save_maps:
         outputs.append(sinks.Maps(args.save_maps))
     outputs.append(sinks.FusionHint(config, state))

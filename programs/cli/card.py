@@ -109,7 +109,7 @@ def short_line(row: dict[str, Any]) -> tuple[str, str, str]:
     """Return the score, "-" for none, the image, and the main finding or the answer of a result (as its JSON)."""
     entry = entry_of(row)
     score = "-" if entry.score is None else f"{entry.score:.2f}"
-    return score, entry.image, entry.answer or entry.finding or "none found"
+    return score, entry.image, entry.summary
 
 
 def card(row: dict[str, Any]) -> Panel:

@@ -43,7 +43,7 @@ def compare(images: Sequence[str], args: Namespace) -> int:
     print_error(*inputs.not_assessed)
     if not inputs.jobs:
         return USAGE
-    check_outputs(args, inputs.jobs, args.config)
+    check_outputs(args, inputs.jobs, config)
     tools = toolbox(config.tool_curves, config.pyiqa, config.adapter)
     to_row = partial(row_with_metrics, tools, to_row_from(args, inputs.jobs))
     install(config)
@@ -98,7 +98,7 @@ def ranking(rows: Sequence[Row]) -> Lines:
         interval = "-" if entry.low is None or entry.high is None else f"[{entry.low:.2f}, {entry.high:.2f}]"
         score = "no score" if entry.score is None else f"{entry.score:.2f}"
         size = ["-", "-"] if row["bytes"] is None else [f"{row['bytes']:,}", f"{row['bits_per_pixel']:.2f}"]
-        lines.append([str(row["rank"]), entry.image, score, interval, *size, entry.finding or "none found"])
+        lines.append([str(row["rank"]), entry.image, score, interval, *size, entry.summary])
     return with_caveats(entries, HEADINGS, lines)
 
 

@@ -14,7 +14,7 @@ from agenticiqa.programs.batch.gate import GateResult, add_assessment, checked, 
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.output_paths import check_outputs, write_all
-from agenticiqa.programs.cli.printable import is_stdout, json_text, print_error, print_note, write_output
+from agenticiqa.programs.cli.printable import is_stdout, json_text, print_error, print_note, write_csv, write_output
 from agenticiqa.programs.cli.status import BELOW, OK, SOME_FAILED, USAGE
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images import path_of
@@ -56,7 +56,7 @@ def run(args: Namespace) -> int:
 
         return assess_many(AgenticIQA.offline(adapter=args.adapter), jobs, workers, Assessment.to_dict)
 
-    check_outputs(args, inputs.jobs, args.policy)
+    check_outputs(args, inputs.jobs)
     results: list[GateResult] = []
     try:
         results.extend(render.progress(gate(policy, inputs.jobs, workers, assess), len(inputs.jobs), "checking"))
@@ -119,7 +119,7 @@ def show(results: Sequence[GateResult], jobs: Sequence[Job], args: Namespace) ->
     done = write_all(
         [
             ("results file", args.jsonl, lambda: write_output(args.jsonl, rows)),
-            ("table", args.csv, lambda: write_output(args.csv, table_text(in_order))),
+            ("table", args.csv, lambda: write_csv(args.csv, table_text(in_order))),
             ("contact sheet", args.html, lambda: write_sheet(args.html, results, jobs)),
         ]
     )

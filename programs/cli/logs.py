@@ -1,14 +1,16 @@
 """Send log records to stderr (warnings, or every step) and to a file of JSON lines."""
 
 import logging
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
+from tempfile import TemporaryFile
 from typing import Any
 
 from agenticiqa.programs.cli.live_view import StepFormatter
-from agenticiqa.programs.cli.printable import json_text, message_line, printable, shortened
+from agenticiqa.programs.cli.printable import json_text, message_line, print_error, printable, shortened
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.events import about
 
@@ -61,21 +63,53 @@ class StderrHandler(logging.Handler):
 
 
 class JsonFileHandler(logging.FileHandler):
-    """A handler that appends JSON lines to a file; a write error ends the log, not the run."""
+    """A handler that appends JSON lines to a file, which its first record creates.
+
+    A write error ends the log, not the run; ``is_whole`` is then false. Raises UserError for a file that cannot be
+    written, and for one with other content than a log, such as an image or a table that the command reads.
+    """
+
+    def __init__(self, file: str) -> None:
+        _refuse_other_file(file)
+        super().__init__(file, encoding="utf-8", errors="backslashreplace", delay=True)  # escapes keep it valid JSON
+        self.is_whole = True
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write the record."""
+        try:
+            super().emit(record)
+        except OSError:  # the file cannot be opened
+            self.handleError(record)
 
     def handleError(self, record: logging.LogRecord) -> None:
         """Print the error once and write nothing more."""
-        if self.level <= logging.CRITICAL:
+        if self.is_whole:
+            self.is_whole = False
             self.setLevel(logging.CRITICAL + 1)
-            print(
-                f"agenticiqa: {self.baseFilename}: the log stops here because of an error: {sys.exc_info()[1]}",
-                file=sys.stderr,
-            )
+            error = sys.exc_info()[1]
+            print_error(f"{self.baseFilename}: the log cannot be written ({getattr(error, 'strerror', error)})")
 
     def close(self) -> None:
         """Close the file; errors were already reported when records were written."""
         with suppress(OSError):
             super().close()
+
+
+def _refuse_other_file(file: str) -> None:
+    """Raise UserError for a file that cannot be written, or that is neither empty nor a log of this program."""
+    try:
+        if os.path.isfile(file):
+            with open(file, "rb") as earlier:
+                first = earlier.readline(LONGEST)
+            if first.strip() and not first.startswith(b'{"time": "'):
+                raise UserError(f"{file}: --log would append to a file that is not a log; name another file")
+        elif os.path.isdir(file):
+            raise UserError(f"{file}: --log needs a file, but this is a folder; name another file")
+        elif not os.path.exists(file):
+            with TemporaryFile(dir=os.path.dirname(file) or "."):
+                pass
+    except OSError as error:
+        raise UserError(f"{file}: --log cannot write this file ({error.strerror}); name another file") from error
 
 
 def with_image(record: logging.LogRecord) -> bool:
@@ -87,19 +121,17 @@ def with_image(record: logging.LogRecord) -> bool:
 
 
 @contextmanager
-def logging_to(verbose: int = 0, file: str | None = None) -> Iterator[None]:
+def logging_to(verbose: int = 0, file: str | None = None) -> Iterator[JsonFileHandler | None]:
     """Log to stderr (-1 errors, 0 warnings, 1 steps, 2 also prompts and replies), and everything to the file.
 
-    Raises UserError if the file cannot be opened.
+    Yields the handler of the file, if any. Raises UserError as it does.
     """
     to_stderr = StderrHandler(LEVELS[min(verbose, 2)])
     to_stderr.setFormatter(StepFormatter() if verbose > 0 else WarningFormatter())
     handlers: list[logging.Handler] = [to_stderr]
+    to_file = None
     if file is not None:
-        try:
-            to_file = JsonFileHandler(file, encoding="utf-8", errors="backslashreplace")  # escapes keep it valid JSON
-        except OSError as error:
-            raise UserError(f"{file}: --log cannot write this file ({error.strerror}); name another file") from error
+        to_file = JsonFileHandler(file)
         to_file.setLevel(logging.DEBUG)
         to_file.setFormatter(JsonLines())
         handlers.append(to_file)
@@ -113,7 +145,7 @@ def logging_to(verbose: int = 0, file: str | None = None) -> Iterator[None]:
     dspy_level = dspy_log.level
     dspy_log.setLevel(logging.ERROR)
     try:
-        yield
+        yield to_file
     finally:
         dspy_log.setLevel(dspy_level)
         log.handlers, log.propagate = before[:2]

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from agenticiqa.programs.cli.commands import COMMANDS, Command
 from agenticiqa.programs.cli.parser import PROGRAM, parse
 from agenticiqa.programs.cli.printable import QUIET, escape_unencodable_characters, message_line
-from agenticiqa.programs.cli.status import INTERRUPTED, OK, SOME_FAILED, USAGE
+from agenticiqa.programs.cli.status import INTERRUPTED, OK, SOME_FAILED, USAGE, worst
 from agenticiqa.programs.errors import AgenticIQAError, UserError
 
 logger = logging.getLogger(__name__)
@@ -38,8 +38,10 @@ def main(argv: Sequence[str] | None = None, commands: Mapping[str, Command] | No
 
         # matplotlib keeps its font list in this program's cache folder and reads no style of the user.
         os.environ.setdefault("MPLCONFIGDIR", str(cache_folder() / "matplotlib"))
-        with logs.logging_to(-1 if args.quiet else args.verbose, args.log):
+        with logs.logging_to(-1 if args.quiet else args.verbose, args.log) as log:
             status = commands[args.command].run(args)
+        if log is not None and not log.is_whole:
+            status = worst(status, SOME_FAILED)
         sys.stdout.flush()
         return status
     except KeyboardInterrupt:

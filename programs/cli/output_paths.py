@@ -1,11 +1,12 @@
 """Check the outputs of a command before the first image, and report failed writes after the last one."""
 
 import os
+import re
 import secrets
 from argparse import Namespace
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.cli.printable import is_stdout, print_error, print_note
@@ -13,9 +14,16 @@ from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images import path_of
 from agenticiqa.programs.images.files import printable_path
 
+if TYPE_CHECKING:  # light commands have no configuration
+    from agenticiqa.configs import Config
 FILES = ("jsonl", "csv", "html", "markdown", "latex", "log")
 PAGES = (".html", ".htm", ".xhtml")
-FOLDERS = ("save_maps", "parquet", "out")  # --out of evaluate
+FOLDERS = ("save_maps", "parquet", "log_dir")
+NOT_READ = (*FILES, *FOLDERS, "out", "argv", "command", "query")  # arguments that name no input
+OF_FOLDERS = ("runs", "tasks", "labels", "data", "warm", "prompts")  # arguments that name folders with files of a run
+IN_FOLDERS = re.compile(
+    r"(results|labels|metadata)\.\w+|(run|report|prompts|state|dataset_dict)\.json|fusion\.yaml|.+\.(parquet|arrow)"
+)
 
 
 class Output(NamedTuple):
@@ -27,25 +35,27 @@ class Output(NamedTuple):
     is_folder: bool
 
 
-def check_outputs(args: Namespace, jobs: Iterable[Job] = (), *files: str | os.PathLike[str] | None) -> None:
+def check_outputs(
+    args: Namespace,
+    jobs: Iterable[Job] = (),
+    config: "Config | None" = None,
+    *,
+    written: Iterable[Path] = (),
+) -> None:
     """Make the folders of all outputs, and check that each output can be written.
 
-    Raises UserError for an output that is a folder instead of a file or vice versa, cannot be written, conflicts with
-    another output, or is one that the command reads: one of the ``files``, or an image or reference of the ``jobs``.
+    ``written`` are further files that the command writes. Raises UserError as ``refuse_inputs`` does, and for an output
+    that is a folder instead of a file or vice versa, cannot be written, or conflicts with another output.
     """
-    outputs = [*_outputs(args)]
     sources = [source for job in jobs for source in (job.image, job.reference) if source is not None]
-    read = {os.path.abspath(path) for path in (*files, *map(path_of, sources)) if path}
+    refuse_inputs(args, filter(None, map(path_of, sources)), config, written=written)
+    outputs = [*_outputs(args), *(_output("--out", path) for path in written)]
     for number, output in enumerate(outputs):
         place = printable_path(output.name)
         if output.is_folder and os.path.exists(output.path) and not os.path.isdir(output.path):
             raise UserError(f"{place}: {output.option} needs a folder, but this is a file; name another folder")
         if not output.is_folder and os.path.isdir(output.path):
             raise UserError(f"{place}: {output.option} needs a file, but this is a folder; name another file")
-        if not output.is_folder and {str(output.path), os.path.abspath(output.name)} & read:
-            raise UserError(
-                f"{place}: {output.option} would overwrite a file that the command reads; name another file"
-            )
         if output.option == "--html" and not output.is_folder and output.name.suffix.lower() not in PAGES:
             raise UserError(f"{place}: --html writes a page; name an .html file")
         for other in outputs[:number]:
@@ -56,6 +66,56 @@ def check_outputs(args: Namespace, jobs: Iterable[Job] = (), *files: str | os.Pa
                 )
     for output in outputs:
         _check_writable(output)
+
+
+def refuse_inputs(
+    args: Namespace,
+    files: Iterable[str | os.PathLike[str]] = (),
+    config: "Config | None" = None,
+    *,
+    written: Iterable[Path] = (),
+) -> None:
+    """Raise UserError for an output that is a file which the command reads, also by another name (a link).
+
+    These are the ``files``, all other arguments that name files, and what the configuration names.
+    """
+    read = {os.path.abspath(path) for path in (*files, *_named(args, set(vars(args)) - {*NOT_READ}))}
+    if config is not None:
+        from agenticiqa.configs.schema import VARIABLE  # an import that commands without a configuration do not need
+
+        read |= {os.path.abspath(path) for path in (*config.files, os.environ.get(VARIABLE)) if path}
+    folders = [Path(os.path.realpath(path)) for path in _named(args, OF_FOLDERS) if os.path.isdir(path)]
+    outputs = [output for output in _outputs(args) if not output.is_folder]
+    of_a_run = {output for output in outputs if IN_FOLDERS.fullmatch(output.path.name)}
+    outputs += [_output("--out", path) for path in written]
+    identities = {_identity(path) for path in read} if any(os.path.isfile(output.path) for output in outputs) else set()
+    for output in outputs:
+        is_read = bool({str(output.path), os.path.abspath(output.name)} & read)
+        is_read |= os.path.isfile(output.path) and _identity(output.path) in identities
+        is_read |= output in of_a_run and os.path.isfile(output.path) and bool({*folders} & {*output.path.parents})
+        if is_read:
+            place = printable_path(output.name)
+            raise UserError(
+                f"{place}: {output.option} would overwrite a file that the command reads; name another file"
+            )
+
+
+def _named(args: Namespace, names: Iterable[str]) -> Iterator[str]:
+    """Yield the texts and paths among these arguments."""
+    for name in names:
+        value = vars(args).get(name)
+        for item in value if isinstance(value, list | tuple) else [value]:
+            if isinstance(item, str | os.PathLike) and item != "":
+                yield os.fspath(item)
+
+
+def _identity(path: str | Path) -> tuple[int, int] | None:
+    """Return the numbers that all names of one file share; ``None`` if nothing is there."""
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return status.st_dev, status.st_ino
 
 
 def write_all(outputs: Iterable[tuple[str, Path | str | None, Callable[[], None]]]) -> list[bool]:
@@ -80,23 +140,28 @@ def write_all(outputs: Iterable[tuple[str, Path | str | None, Callable[[], None]
     return done
 
 
+def _output(option: str, path: Path, is_folder: bool = False) -> Output:
+    return Output(option, path, Path(os.path.realpath(path)), is_folder)
+
+
 def _outputs(args: Namespace) -> Iterable[Output]:
-    for name in (*FILES, *FOLDERS):
+    is_calibrate = str(vars(args).get("command")).startswith("calibrate")  # --out of other commands is a folder
+    for name in (*FILES, *FOLDERS, "out"):
         value = vars(args).get(name)
         if value is None or is_stdout(value) or "://" in str(value):  # addresses are checked when they are opened
             continue
         option, path = f"--{name.replace('_', '-')}", Path(value)
-        yield Output(option, path, Path(os.path.realpath(path)), name in FOLDERS)
+        yield _output(option, path, name in FOLDERS or (name == "out" and not is_calibrate))
         if os.path.isdir(path):
             continue
         if name == "jsonl":
-            summary = path.with_name(f"{path.name}.summary.json")
-            yield Output(option, summary, Path(os.path.realpath(summary)), False)
+            yield _output(option, path.with_name(f"{path.name}.summary.json"))
+        if name == "out" and "tool" in args:
+            yield _output(option, path.with_suffix(".png"))
         if name == "html":
             from agenticiqa.programs.page.thumbnails import folder_beside  # an import of Pillow
 
-            folder = folder_beside(path)
-            yield Output(option, folder, Path(os.path.realpath(folder)), True)
+            yield _output(option, folder_beside(path), is_folder=True)
 
 
 def _collide(one: Output, other: Output) -> bool:

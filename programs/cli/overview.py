@@ -14,7 +14,7 @@ from agenticiqa.programs.batch.plan_run import RunPlan, absolute, offsets_of_lat
 from agenticiqa.programs.batch.results_file import ResultsFile, Row, question_of
 from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.output_paths import write_all
-from agenticiqa.programs.cli.printable import is_stdout, print_error, write_output
+from agenticiqa.programs.cli.printable import is_stdout, print_error, write_csv
 from agenticiqa.programs.cli.sinks import RunState, Sink
 from agenticiqa.programs.cli.status import BELOW, OK, SOME_FAILED, UNSCORED, worst
 from agenticiqa.programs.errors import UserError
@@ -93,7 +93,7 @@ def write_files(args: Namespace, entries: Entries, failed: Sequence[str]) -> lis
     return write_all(
         [
             ("contact sheet", args.html, lambda: write_sheet(args.html, cards, title, failed)),
-            ("table", args.csv, lambda: write_output(args.csv, table_text([*entries.values()]))),
+            ("table", args.csv, lambda: write_csv(args.csv, table_text([*entries.values()]))),
         ]
     )
 

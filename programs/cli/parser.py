@@ -43,6 +43,9 @@ exit status:
   130  interrupted by Ctrl-C
 """
 
+# The options that name what a command writes; all other files and folders are read.
+OUTPUTS = ("jsonl", "csv", "html", "markdown", "latex", "log", "save_maps", "parquet", "out", "log_dir")
+
 # Names of options in other programs, and the option to suggest if the command has it.
 ELSEWHERE = {
     "--model": "--backend",
@@ -94,8 +97,42 @@ def parse(argv: Sequence[str], commands: Mapping[str, Command]) -> argparse.Name
         value = getattr(args, option.name)
         if option.at_least is not None and value is not None and value < option.at_least:
             raise UserError(f"{option.flags[0]} must be at least {option.at_least:g}, got {value:g}")
+        if value and _names_files(option) and not (option.name == "images" and vars(args).get("parquet")):
+            setattr(args, option.name, _existing(option, value))
     args.argv = [*argv]
     return args
+
+
+def _names_files(option: Option) -> bool:
+    """Return whether the value of an option names files or folders that the command reads."""
+    words = {*re.findall(r"\w+", option.metavar)}
+    return option.name not in OUTPUTS and bool(words & ({"FILE", "DIR"} if option.flags else COMPLETED.keys()))
+
+
+def _existing(option: Option, value: Any) -> Any:
+    """Return the paths that a value stands for, as ``names.expanded`` does.
+
+    A name without a path, such as that of a metric or data set, is left as it is.
+
+    Raises UserError for a pattern without a match, unless the command reports it as an image that is not there, and
+    for a pattern with several matches for one value.
+    """
+    words = [*map(str, value)] if isinstance(value, list) else [str(value)]
+    if all(os.path.exists(word) or not {*word} & {*"*?[.", os.sep} for word in words):
+        return value
+    from agenticiqa.programs.images.names import PATTERN, expanded  # imports of NumPy and Pillow
+
+    places = [expanded(word) for word in words]
+    for word, listed in zip(words, places, strict=True):
+        is_missing = listed == [word] and PATTERN.search(word) and not os.path.exists(word)
+        if is_missing and option.type is not str:
+            raise UserError(f"{word}: no file matches this pattern; check the pattern")
+    paths = [option.type(path) for listed in places for path in listed]
+    if isinstance(value, list):
+        return paths
+    if len(paths) > 1:
+        raise UserError(f"{value}: {len(paths)} files match, such as {paths[0]}; name one of them")
+    return paths[0]
 
 
 def completion(shell: str, commands: Mapping[str, Command]) -> str:

@@ -77,6 +77,11 @@ def write_output(path: str | os.PathLike[str], text: str) -> None:
     write_atomically(path, text)
 
 
+def write_csv(path: str | os.PathLike[str], text: str) -> None:
+    """Write CSV as ``write_output`` does; a file begins with the mark by which spreadsheets recognize UTF-8."""
+    write_output(path, text if is_stdout(path) else f"\ufeff{text}")
+
+
 QUIET: ContextVar[bool] = ContextVar("quiet", default=False)  # --quiet: results and errors only
 
 

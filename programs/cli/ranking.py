@@ -53,7 +53,7 @@ def ranking(entries: Sequence[Entry]) -> Lines:
     for entry in entries:
         interval = "" if entry.low is None or entry.high is None else f"{entry.low:.1f} to {entry.high:.1f}"
         score = "-" if entry.score is None else f"{entry.score:.2f}"
-        lines.append([score, interval, entry.image, entry.answer or entry.finding or "none found"])
+        lines.append([score, interval, entry.image, entry.summary])
     return with_caveats(entries, ("score", "80 % interval", "image", "main finding"), lines)
 
 

@@ -16,6 +16,7 @@ from agenticiqa.programs.cli.sinks import print_incomplete, print_unfitted
 from agenticiqa.programs.cli.status import OK, SOME_FAILED, UNSCORED
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import one_line
+from agenticiqa.programs.scale.names import written_in
 from agenticiqa.programs.scale.plan_shards import SharedQuestion
 from agenticiqa.programs.scale.run_shards import RunOfShards, assess_here, run_shards
 from agenticiqa.programs.scale.shard_assessor import ShardOutcome, ShardRun
@@ -31,7 +32,7 @@ def run(args: Namespace) -> int:
             f"--{unsuitable[0].replace('_', '-')} does not work with --parquet: leave it out, or use --jsonl"
         )
     config, workers, limits = settings_from(args)
-    check_outputs(args, (), args.config)
+    check_outputs(args, (), config, written=written_in(args.parquet))
     settings = run_settings(AgenticIQA.from_config(config), config)
     question = SharedQuestion(args.query, tuple(args.options or ()) or None, args.reference, args.resize_reference)
     shard_run = ShardRun(config, settings, question, args.parquet, workers, tuple(args.images))

@@ -3,7 +3,7 @@
 import os
 import shlex
 from argparse import Namespace
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -87,36 +87,63 @@ class Sink:
 
 
 class Printed(Sink):
-    """Each result as soon as it is there, printed by a function of its row; failures only ``with_failures``.
+    """Each result, printed by a function of its row as soon as it and those of all earlier jobs are there.
 
-    An error of stdout ends the run, unless it ``may_fail`` because the run has other outputs: then nothing more is
-    printed, and ``close`` raises the error.
+    Without ``jobs`` each is printed at once. Failures are printed only ``with_failures``. An interrupted run prints all
+    finished results. An error of stdout ends the run, unless it ``may_fail`` because the run has other outputs: then
+    nothing more is printed, and ``close`` raises the error.
     """
 
-    def __init__(self, show: Callable[[Row], None], *, with_failures: bool = False, may_fail: bool = False) -> None:
+    def __init__(
+        self,
+        show: Callable[[Row], None],
+        *,
+        jobs: Sequence[Job] = (),
+        with_failures: bool = False,
+        may_fail: bool = False,
+    ) -> None:
         self._show, self._with_failures, self._may_fail = show, with_failures, may_fail
         self._error: OSError | None = None
+        self._expected = deque(jobs)
+        self._waiting: dict[Job, Row | None] = {}  # None for a job without a row to print
 
-    def write(self, job: Job | None, row: Row) -> None:
-        """Print the row."""
+    def write(self, job: Job | None, row: Row | None) -> None:
+        """Print the row, and those that waited for it."""
+        if job is None or not self._expected:
+            self._print(row)
+            return
+        self._waiting[job] = row
+        while self._expected and self._expected[0] in self._waiting:
+            self._print(self._waiting.pop(self._expected.popleft()))
+
+    def fail(self, job: Job | None, error: Exception) -> None:
+        """Print the row of a failed image."""
+        if self._with_failures or job:
+            self.write(job, failed_row(error, job) if self._with_failures else None)
+
+    def interrupt(self, error: BaseException) -> None:
+        """Print the finished results."""
+        self._print_waiting()
+
+    def close(self) -> int:
+        """Print the results after a job that was not assessed, and raise the error of stdout, if any."""
+        self._print_waiting()
+        if self._error:
+            raise self._error
+        return OK
+
+    def _print_waiting(self) -> None:
+        for job in self._expected:
+            self._print(self._waiting.pop(job, None))
+
+    def _print(self, row: Row | None) -> None:
         try:
-            if not self._error:
+            if row is not None and not self._error:
                 self._show(row)
         except OSError as error:
             if not self._may_fail:
                 raise
             self._error = error
-
-    def fail(self, job: Job | None, error: Exception) -> None:
-        """Print the row of a failed image."""
-        if self._with_failures:
-            self.write(job, failed_row(error, job))
-
-    def close(self) -> int:
-        """Raise the error of stdout, if any."""
-        if self._error:
-            raise self._error
-        return OK
 
 
 class JsonDocument(Sink):
@@ -297,6 +324,9 @@ class Totals(Sink):
         summary, results = self._state.summary, self._state.results
         print_unscored(summary.unscored, summary.assessed, "the same command with --resume" if results else None)
         print_incomplete(summary.incomplete)
+        if not results and summary.images > 1 and not render.stdout_console().is_terminal:
+            failed = f", {len(summary.failed)} failed" if summary.failed else ""
+            print_note(f"{summary.assessed} assessed{failed}")
         if summary.not_assessed:
             then = f"; run the same command with --resume to continue {results.path}" if results else ""
             print_error(f"stopped; {summary.not_assessed} images were not assessed{then}")

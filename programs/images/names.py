@@ -44,7 +44,8 @@ def expanded(name: str) -> list[str]:
     A pattern has ``*``, ``?`` or ``[...]``; ``**`` matches folders at any depth. A name without a path is returned as
     it is.
     """
-    if len(paths := paths_named(name)) == 1:
+    paths = paths_named(name)
+    if len(paths) == 1:
         return paths
     patterns = {name, normalize("NFC", name), normalize("NFD", name)} if PATTERN.search(name) else ()
     return sorted({path for pattern in patterns for path in glob(pattern, recursive=True)}) or [name]

@@ -200,7 +200,7 @@ def local_path(source: str | os.PathLike[str]) -> Path:
     paths = paths_named(name)
     if len(paths) > 1:
         listed = ", ".join(map(printable_path, paths[:MOST_LISTED]))
-        refuse(name, f"expected one file, found {len(paths)} whose names differ in case: {listed}; write one of them")
+        refuse(name, f"expected one file, found {len(paths)} names that differ in case: {listed}; write one of them")
     if not paths or not name:
         label = name if len(name) <= LONGEST_NAME else f"{name[:60]}... ({len(name)} characters)"
         is_question = " " in name and name.rstrip().endswith("?")

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
 from typing import Any
@@ -9,13 +10,15 @@ from typing import Any
 from agenticiqa.programs.images.files import without_controls
 
 RAW_CSV: ContextVar[bool] = ContextVar("raw_csv", default=False)  # --raw-csv: write cells unchanged
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
+FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
+AFTER_SEPARATOR = re.compile(r"([;\t\r\n]\s*)(?=[=+\-@＝＋－＠])")  # beginnings of cells, if ; or a tab separates them
 
 
 def csv_text(rows: Iterable[Sequence[Any]], line_end: str = "\r\n") -> str:
     """Return the rows as CSV (RFC 4180), with a blank for each control character.
 
-    A text that a spreadsheet would read as a formula gets a leading apostrophe; a number such as -1.5 does not.
+    A text that a spreadsheet would read as a formula gets a leading apostrophe; a number such as -1.5 does not. So does
+    the rest of a text after a semicolon, which separates cells in spreadsheets of many countries.
     """
     file = io.StringIO()
     writer = csv.writer(file, lineterminator=line_end)
@@ -26,8 +29,12 @@ def csv_text(rows: Iterable[Sequence[Any]], line_end: str = "\r\n") -> str:
 def _cell(value: Any) -> Any:
     if not isinstance(value, str):
         return value
-    is_formula = len(value) > 1 and value.startswith(FORMULA) and not _is_number(value)
-    return without_controls(f"'{value}" if is_formula else value)
+    text = value.lstrip()
+    blanks = value.removesuffix(text)
+    is_formula = len(value) > 1 and text.startswith(FORMULA) and not _is_number(value)
+    if is_formula or blanks.startswith(("\t", "\r", "\n")):
+        blanks = f"'{blanks}"
+    return without_controls(blanks + AFTER_SEPARATOR.sub(r"\1'", text))
 
 
 def _is_number(text: str) -> bool:

@@ -15,7 +15,8 @@ from agenticiqa.signatures.vocabulary import LEVELS, SEVERITIES, everyday_name
 
 Lines = tuple[Sequence[str], Sequence[Sequence[str]]]  # headings, and lines of as many cells
 RESULTS, VERDICTS = "page/sheet.html", "page/gate.html"  # templates of the contact sheet: results of assess, of gate
-NONE_FOUND = "none found"
+NONE_FOUND, NO_CAUSE = "none found", "no single cause found"
+GOOD_FROM = 3.5  # score on 1..5
 NUMBERS: Mapping[str, int] = {str(word): number for word, number in LEVELS.items()}
 
 
@@ -48,6 +49,12 @@ class Entry:
     def name(self) -> str:
         """The name of the image without its folders."""
         return os.path.basename(self.image)
+
+    @property
+    def summary(self) -> str:
+        """The answer or the finding; without one, that there is none, or no single cause of a low score."""
+        is_low = self.score is not None and self.score < GOOD_FROM
+        return self.answer or self.finding or (NO_CAUSE if is_low else NONE_FOUND)
 
     @property
     def main(self) -> str:

@@ -10,6 +10,14 @@ def is_shard_folder(place: str | Path) -> bool:
     return "://" in str(place) or (Path(place) / RUN).is_file()
 
 
+def written_in(place: str) -> list[Path]:
+    """Return the files that a run writes into a folder, as far as they are known before; none for an address."""
+    if "://" in place:
+        return []
+    folder = Path(place)
+    return [*(folder / name for name in (SUCCESS, RUN, PLAN)), *folder.glob("shard-*.parquet")]
+
+
 def holds_results(place: str | Path) -> bool:
     """Return whether this is a folder of shards, or a file of JSON lines as ``assess --jsonl`` writes them."""
     path = Path(place)

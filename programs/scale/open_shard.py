@@ -7,7 +7,7 @@ import io
 import os
 import tarfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import IO, Any
@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from agenticiqa.programs.batch.find_jobs import image_column
 from agenticiqa.programs.batch.job import Job
-from agenticiqa.programs.batch.plan_run import hash_of
 from agenticiqa.programs.errors import AgenticIQAError, ImageError, UserError
 from agenticiqa.programs.images import ImageSource, UndecodedImage, name_of
 from agenticiqa.programs.images.finding import BROKEN_LINK, LONGEST_SIGNATURE, installed_formats, unread_suffix
@@ -123,19 +122,6 @@ def source_at(name: str) -> ImageSource:
     return RemoteImage(name) if "://" in name and not name.startswith("file://") else name
 
 
-def is_unchanged(job: Job, row: Mapping[str, Any]) -> bool:
-    """Return whether the image and the reference of a job have the bytes from which its row was made.
-
-    Remote images are not read again for this: a change of their stamps changes the digest of the shard.
-    """
-    sources = {"image_sha256": job.image, "reference_sha256": job.reference}
-    return all(
-        row.get(name) == (None if source is None else hash_of(source))
-        for name, source in sources.items()
-        if not isinstance(source, RemoteImage)
-    )
-
-
 def _of_tar(shard: Shard, question: SharedQuestion, skipped: Counter[str]) -> Iterator[Job]:
     fs, path = open_place(shard.file)
     expected, seen, installed = _index_of(shard.file), set[str](), installed_formats()
@@ -201,7 +187,7 @@ def _index_of(tar: str) -> list[str]:
 def _of_rows(shard: Shard, question: SharedQuestion) -> Iterator[Job]:
     columns = describe_table(shard.file).columns
     column = image_column(shard.file, columns)
-    wanted = [column, *(name for name in ROW_COLUMNS if name in columns)]
+    wanted = [column, *(name for name in columns if name.lower() in ROW_COLUMNS and name != column)]
     for place, row in enumerate(read_rows(shard.file, wanted, shard.start, shard.stop), shard.start):
         yield _of_row(shard.file, place, row, column, question)
 

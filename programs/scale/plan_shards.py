@@ -135,7 +135,7 @@ def _file(name: str, images: int) -> Iterator[dict[str, Any]]:
 def _csv(name: str, file: Any, images: int) -> Iterator[dict[str, Any]]:
     try:
         table = read_csv(io.TextIOWrapper(file, "utf-8-sig", newline=""), name)
-        column = image_column(name, [column.lower() for column in table.columns])
+        column = image_column(name, table.columns)
         entries = (_entry_of_line(name, place, row, column) for place, row in table.rows)
         yield from ({"kind": "images", "entries": part} for part in _cut(entries, images))
     except (UnicodeDecodeError, csv.Error) as error:
@@ -144,7 +144,7 @@ def _csv(name: str, file: Any, images: int) -> Iterator[dict[str, Any]]:
 
 def _entry_of_line(table: str, place: str, cells: Mapping[str, str], column: str) -> dict[str, Any]:
     try:
-        return entry_of_row(table, {name.lower(): cell for name, cell in cells.items()}, column)
+        return entry_of_row(table, cells, column)
     except UserError as error:
         raise UserError(f"{table}: {place}: {error}") from error
 

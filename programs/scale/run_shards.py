@@ -17,7 +17,7 @@ from agenticiqa.programs.batch.results_file import locked_by
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.finding import skipped_text
 from agenticiqa.programs.scale.names import PLAN, RUN, SUCCESS
-from agenticiqa.programs.scale.open_shard import BrokenShard, is_unchanged, jobs_of
+from agenticiqa.programs.scale.open_shard import BrokenShard, jobs_of
 from agenticiqa.programs.scale.plan_shards import Shard, SharedQuestion, plan_shards
 from agenticiqa.programs.scale.shard_assessor import (
     Engine,
@@ -25,6 +25,7 @@ from agenticiqa.programs.scale.shard_assessor import (
     ShardAssessor,
     ShardOutcome,
     ShardRun,
+    is_unchanged,
     run_fingerprint,
 )
 from agenticiqa.programs.scale.table import ShardFolder, ShardStamp, shard_name

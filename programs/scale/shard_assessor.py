@@ -24,7 +24,7 @@ from agenticiqa.programs.errors import Unforeseen
 from agenticiqa.programs.images.files import digest
 from agenticiqa.programs.result import is_unscored
 from agenticiqa.programs.scale.names import PLAN
-from agenticiqa.programs.scale.open_shard import BrokenShard, Unreachable, is_unchanged, jobs_of
+from agenticiqa.programs.scale.open_shard import BrokenShard, RemoteImage, Unreachable, jobs_of
 from agenticiqa.programs.scale.plan_shards import Shard, SharedQuestion
 from agenticiqa.programs.scale.table import SCHEMA, Row, ShardFolder, ShardStamp, row_of
 from agenticiqa.signatures.types import FROM_REJECTED
@@ -206,6 +206,19 @@ class ShardAssessor:
             complete=complete,
         )
         self.folder.write_shard(shard.number, state.rows, stamp)
+
+
+def is_unchanged(job: Job, row: Mapping[str, Any]) -> bool:
+    """Return whether the image and the reference of a job have the bytes from which its row was made.
+
+    Remote images are not read again for this: a change of their stamps changes the digest of the shard.
+    """
+    sources = {"image_sha256": job.image, "reference_sha256": job.reference}
+    return all(
+        row.get(name) == (None if source is None else hash_of(source))
+        for name, source in sources.items()
+        if not isinstance(source, RemoteImage)
+    )
 
 
 def run_fingerprint(settings: Mapping[str, Any]) -> str:

@@ -86,6 +86,43 @@ def test_every_image_is_assessed_offline_and_the_agreement_is_reported(
     assert "the best single tool on these same images" in (run / "report.md").read_text()
 
 
+@pytest.mark.parametrize(
+    ("blocked", "message"),
+    [
+        ("run", "--out needs a folder, but this is a file"),
+        ("run/report.md/", "--out needs a file, but this is a folder"),
+        ("run/report.json/", "--out needs a file, but this is a folder"),
+        ("run/results.jsonl/", "--out needs a file, but this is a folder"),
+        ("run/combined.json/", "--out needs a file, but this is a folder"),
+        ("run/data-more", "cannot be written there"),
+        ("run/data-more/results.jsonl", "there are results but no run.json"),
+        ("runs", "cannot be written there"),
+    ],
+)
+def test_outputs_are_checked_before_the_first_image(
+    blocked: str,
+    message: str,
+    make_labels: MakeLabels,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    tasks = [make_labels()]
+    if "more" in blocked or "combined" in blocked:
+        tasks.append(shutil.copy(tasks[0], tasks[0].with_name("more.csv")))
+    if blocked.endswith("/"):
+        Path(blocked).mkdir(parents=True)
+    else:
+        Path(blocked).parent.mkdir(parents=True, exist_ok=True)
+        Path(blocked).write_text("{}")
+    out = [] if blocked == "runs" else ["--out", "run"]
+    with assessed_images(monkeypatch) as assessed:
+        assert main([*EVALUATE, *map(str, tasks), *out]) == 2
+    assert not assessed
+    assert message in capsys.readouterr().err
+
+
 def test_training_images_are_recognized_in_another_format(
     make_labels: MakeLabels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

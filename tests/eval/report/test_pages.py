@@ -206,7 +206,7 @@ def test_tables_in_three_formats(run_folder: Path, tmp_path: Path, capsys: pytes
     assert main(["report", str(run_folder), *options]) == OK
     assert "| AgenticIQA | 29 of 30 |" in files[0].read_text()
     assert r"\toprule" in files[1].read_text()
-    with open(files[2], newline="") as file:
+    with open(files[2], encoding="utf-8-sig", newline="") as file:
         first = next(csv.DictReader(file))
     srcc = json.loads((run_folder / "report.json").read_text())["systems"][0]["srcc"]
     read_back = [float(first[key]) for key in ("srcc", "srcc_low", "srcc_high")]
@@ -365,7 +365,9 @@ def test_the_page_of_questions_shows_wrong_answers_and_loads_nothing(choices: Pa
 def test_tables_of_questions(choices: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table = tmp_path / "table.csv"
     assert main(["report", str(choices), "--csv", str(table)]) == OK
-    assert table.read_text().splitlines()[0].startswith("run,questions,n,accuracy,accuracy low,accuracy high,")
+    assert (
+        table.read_text("utf-8-sig").splitlines()[0].startswith("run,questions,n,accuracy,accuracy low,accuracy high,")
+    )
     capsys.readouterr()
     assert main(["report", str(choices)]) == OK
     assert "choices: qbench, offline\n\n| questions | n | accuracy |" in capsys.readouterr().out

@@ -286,6 +286,16 @@ def test_the_report_is_kept_as_json_and_as_markdown_and_the_terminal_shows_its_c
     assert all(cell in shown for cell in cells)
 
 
+def test_labels_in_markdown_are_neither_html_nor_sequences_for_a_terminal_nor_links(tmp_path: Path) -> None:
+    label = "<b>x</b>|[y](http://z)\x1b[31m\nw"
+    report = rating_report(named([row(n, n % 5, {}, distortion=label if n % 2 else "b") for n in range(12)]))
+    report.write(tmp_path)
+    text = (tmp_path / "report.md").read_text()
+    assert "| &lt;b&gt;x&lt;/b&gt;\\|[y]\\(http://z) [31m w |" in text
+    assert "<b>" not in text
+    assert "\x1b" not in text
+
+
 def test_a_terminal_has_five_notes_and_the_file_has_all_in_groups(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 import numpy as np
 import pytest
@@ -63,6 +64,20 @@ def test_the_difference_is_paired_over_common_contents_and_p_is_small_if_the_int
         low, high = each.interval.low, each.interval.high
         assert None not in (low, high, each.p)
         assert (each.p < 0.05) == (low > 0 or high < 0)
+
+
+def test_items_are_the_same_if_only_the_form_of_their_names_differs() -> None:
+    first, second = rating("a", 5, 1, 30), rating("b", 12, 2, 30)
+    expected = differences([first, second])[0].interval
+
+    def renamed(run: RunScores, form: str, end: str) -> RunScores:
+        for name in ("values", "mos", "contents"):
+            values = getattr(run, name).items()
+            setattr(run, name, {normalize(form, f"ü{item.removesuffix('.png')}{end}"): value for item, value in values})
+        return run
+
+    found = differences([renamed(first, "NFC", ".png"), renamed(second, "NFD", ".PNG")])[0]
+    assert found.interval == expected
 
 
 def test_items_without_a_value_in_one_run_are_excluded() -> None:
@@ -170,13 +185,13 @@ def test_the_tables_are_written_in_other_forms(tmp_path: Path, capsys: pytest.Ca
     second = write_run(tmp_path / "b", rows([float(n) for n in range(19)] + [None]))
     table = tmp_path / "table.csv"
     assert main(["compare", str(first), str(second), "--csv", str(table), "--latex", "-"]) == 0
-    cells = [*csv.reader(table.read_text().splitlines())]
+    cells = [*csv.reader(table.read_text("utf-8-sig").splitlines())]
     assert len({len(line) for line in cells}) == 1, "one table"
     assert cells[0][:8] == ["", "run", "assessed by", "n", "n unscored", "SRCC", "SRCC low", "SRCC high"]
     assert cells[1][:5] == ["1", "b", "offline", "19", "1"]
     assert all(float(cell) <= 1 for cell in cells[2][5:])
     beside = tmp_path / "table-paired-differences.csv"
-    differences = [*csv.DictReader(beside.read_text().splitlines())]
+    differences = [*csv.DictReader(beside.read_text("utf-8-sig").splitlines())]
     assert [row["figure"] for row in differences] == ["SRCC", "PLCC fitted", "KRCC", "PLCC raw"]
     out, err = capsys.readouterr()
     assert beside.name in err
@@ -187,7 +202,7 @@ def test_the_tables_are_written_in_other_forms(tmp_path: Path, capsys: pytest.Ca
     capsys.readouterr()
     assert main(["compare", str(first), str(second), "--csv", "-"]) == 0
     out, err = capsys.readouterr()
-    assert out == table.read_text()
+    assert out == table.read_text("utf-8-sig")
     assert "Paired differences" in err
 
 
@@ -274,7 +289,7 @@ def test_runs_over_several_sets_are_a_leaderboard_of_runs_by_sets(
     write_run(tmp_path / "poor" / "spaq", rows([float(n % 3) for n in range(30)]))
     table = tmp_path / "table.csv"
     assert main(["compare", str(tmp_path / "poor"), str(tmp_path / "good"), "--csv", str(table)]) == 0
-    lines = [*csv.reader(table.read_text().splitlines())]
+    lines = [*csv.reader(table.read_text("utf-8-sig").splitlines())]
     assert lines[0][:6] == ["", "run", "clive", "clive low", "clive high", "live_r2"]
     assert [line[1] for line in lines[1:3]] == ["poor", "good"], "of more sets first"
     assert float(lines[2][-1]) == pytest.approx(np.mean([float(lines[2][2]), float(lines[2][5])]))

@@ -49,6 +49,10 @@ def test_splits_of_a_file(tmp_path: Path) -> None:
         splits_of_file(file, ["a.png", "d.png"], ["a", "d"])
     with pytest.raises(UserError, match='no column marks an image as "test"'):
         splits_of_file(file, [], [])
+    file.write_text("image,split\nZu\u0308rich.PNG,test\nx/c.png,test\ny/c.png,val\n", encoding="utf-8-sig")
+    assert splits_of_file(file, ["a/ZÜRICH.png", "X/c.png"], ["a", "c"])[0].tolist() == [True, True]
+    with pytest.raises(UserError, match=r"2 rows fit c\.png, such as x/c\.png and y/c\.png"):
+        splits_of_file(file, ["c.png"], ["c"])
     with pytest.raises(UserError, match="at least 1"):
         splits_named("0")
 

@@ -20,6 +20,11 @@ def rows(text: str) -> list[list[str]]:
         ("a,b\r\n1,2\r\n\r\n", [["a", "b"], ["1", "2"]]),
         (" a ; b\n1,5 ;x, y\n", [["a", "b"], ["1.5", "x, y"]]),
         ('"a;x",b\n1,2\n', [["a;x", "b"], ["1", "2"]]),
+        ("a\tb\n1,5\t-2,25\n", [["a", "b"], ["1.5", "-2.25"]]),
+        ('a,b\n"1,5",2\n', [["a", "b"], ["1,5", "2"]]),
+        ("sep=;\r\na;b\r\n1,5;x\r\n", [["a", "b"], ["1.5", "x"]]),
+        ('"SEP=,";\na;x,b\n1,2\n', [["a;x", "b"], ["1", "2"]]),
+        ("sep=\t\na\tb\n1\t2\n", [["a", "b"], ["1", "2"]]),
         ("a|b\n1|2\n", [["a", "b"], ["1", "2"]]),
         ("a,a\n1,2\n", [["a", "a.2"], ["1", "2"]]),
         ("a,b,c\n1\n", [["a", "b", "c"], ["1", "", ""]]),
@@ -41,6 +46,7 @@ def test_tables_are_read_completely(text: str, expected: list[list[str]]) -> Non
     [
         ('i,m,n\na.png,1,\nb.png,2,"x\nc.png,3,\n', "line 3: a quotation mark .* is misplaced or not closed"),
         ('i,m,n\na.png,1,"12" lens"\n', "line 2: a quotation mark .* is misplaced or not closed"),
+        ("sep=,\ni,m\na.png,3,5\n", "line 3: 3 cells, but the header has 2"),
         ("i,m\na.png,3,5\n", "line 2: 3 cells, but the header has 2"),
     ],
 )

@@ -64,6 +64,28 @@ def test_references_in_a_folder_have_the_same_path_in_it(cameras: None) -> None:
     assert {str(job.image): str(job.reference) for job in found.jobs} == REFERENCES
 
 
+def test_references_have_the_closest_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in (
+        "out/Zürich.jpg",
+        "out/A.jpg",
+        "out/b.jpg",
+        "ref/ZU\u0308RICH.PNG",
+        "ref/a.png",
+        "ref/A.webp",
+        "ref/B.png",
+        "ref/b.PNG",
+    ):
+        Path(name).parent.mkdir(exist_ok=True)
+        Path(name).touch()
+    found = find_jobs(["out"], "Sharp?", "ref")
+    assert {str(job.image): str(job.reference) for job in found.jobs} == {
+        "out/Zürich.jpg": "ref/ZU\u0308RICH.PNG",
+        "out/A.jpg": "ref/A.webp",
+        "out/b.jpg": "ref/b.PNG",
+    }
+
+
 def test_a_part_of_a_tree_is_compared_with_the_same_part(cameras: None) -> None:
     found = find_jobs(["out/camA"], "Sharp?", "ref/camA")
     assert {str(job.image): str(job.reference) for job in found.jobs} == {
@@ -196,8 +218,15 @@ def test_rows_come_from_stdin_too(album: Path, monkeypatch: pytest.MonkeyPatch) 
             'image,options,query,reference,resize_reference\n"a.jpg","[""Yes"", ""No""]","Is\nit?",b.png,true\n',
             [Job(Path("album/a.jpg"), "Is\nit?", Path("album/b.png"), True, ["Yes", "No"])],
         ),
+        (
+            "sep=;\nIMAGE;Reference;Resize_Reference\na.jpg;b.png;TRUE\nA.JPG;B.png;False\n",
+            [
+                Job(Path("album/a.jpg"), "Q", Path("album/b.png"), True),
+                Job(Path("album/a.jpg"), "Q", Path("album/b.png")),
+            ],
+        ),
     ],
-    ids=["paths", "a path with blanks", "one column", "semicolons", "all columns"],
+    ids=["paths", "a path with blanks", "one column", "semicolons", "all columns", "a spreadsheet"],
 )
 @pytest.mark.parametrize("name", ["rows.csv", "rows.txt"])
 def test_rows_may_be_csv_or_paths(album: Path, text: str, jobs: list[Job], name: str) -> None:

@@ -47,6 +47,20 @@ def config(text: str) -> tuple[str, str]:
     return "--config", "mine.yaml"
 
 
+@pytest.mark.parametrize("name", ["album/Zürich.png", "album/Zu\u0308rich.PNG"])
+def test_a_name_in_another_form_of_unicode_is_the_same_image(
+    album: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (album / "a.png").rename(name)
+    assert assess("album") == 0
+    lines = Path("scores.jsonl").read_text().replace("ü", "u\u0308").replace("PNG", "png")
+    Path("scores.jsonl").write_text(lines)
+    capsys.readouterr()
+    assert assess("album", "--csv", "t.csv") == 0
+    assert "2 of 2 images were already assessed" in shown(capsys)
+    assert name in Path("t.csv").read_text()
+
+
 @pytest.mark.parametrize(
     "text",
     ["fusion: {eta: 0.5}", "fusion: {model_error: 0.0}", "tool_curves: table5", "max_replan_iterations: 0"],

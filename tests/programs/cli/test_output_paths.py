@@ -1,21 +1,30 @@
 """Outputs are checked before the first image, written even if another output fails, and never assessed."""
 
 import json
+import os
+import re
 import shutil
 import sys
+from argparse import Namespace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
+from agenticiqa import configs
+from agenticiqa.configs import Config
 from agenticiqa.eval.cli import main
 from agenticiqa.programs.batch.results_file import ResultsFile
+from agenticiqa.programs.cli.output_paths import check_outputs
 from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.fusion.profile import write_fusion_profile
 from agenticiqa.programs.images import search_images
 from agenticiqa.programs.pictures.canvas import Canvas
 from agenticiqa.programs.pictures.draw import mark_of, picture_paths
+from support.profiles import TYPICAL
 
 LONG = "é" * 123 + "ab.jpeg"  # a name of 253 bytes, which .png would make too long once it is numbered
 
@@ -84,6 +93,92 @@ def drawn(maps: Path, *images: str) -> list[str]:
     for image, path in paths.items():
         Canvas(1, 1, 10).save(path, mark_of(image))
     return [str(path.relative_to(maps)) for path in paths.values()]
+
+
+NAMED = ["adapter.npz", "profile.yaml", "curves.yaml", "tuned/prompts.json", "tuned/fusion.yaml"]
+
+
+@pytest.mark.parametrize("option", ["csv", "html", "log", "jsonl", "markdown", "latex"])
+@pytest.mark.parametrize("link", [None, os.link, os.symlink])
+@pytest.mark.parametrize("name", NAMED)
+def test_what_a_configuration_names_is_no_output(name: str, link: Any, option: str, tmp_path: Path) -> None:
+    (tmp_path / "tuned").mkdir()
+    for file in NAMED:
+        (tmp_path / file).write_text("read")
+    adapter, profile, curves, *_ = (str(tmp_path / file) for file in NAMED)
+    config = Config(adapter=adapter, prompts=str(tmp_path / "tuned"), tool_curves=curves, fusion={"profile": profile})
+    output = tmp_path / name
+    if link:
+        output = tmp_path / "output"
+        link(tmp_path / name, output)
+    with pytest.raises(UserError, match=f"--{option} would overwrite a file that the command reads"):
+        check_outputs(Namespace(**{option: str(output)}), (), config)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "assess a.png --csv a.png",
+        "assess a.png --jsonl hard.png",
+        "assess a.png --log hard.png",
+        "assess a.png --log link.png",
+        "assess --jobs labels.csv --html labels.csv",
+        "assess --jobs labels.csv --csv a.png",
+        "assess a.png --reference link.png --csv b.png",
+        "assess a.png --config curves.yaml --csv curves.yaml",
+        "assess a.png --config curves.yaml --log default.yaml",
+        "assess a.png --config curves.yaml --parquet out --log default.yaml",
+        "gate a.png --policy policy.yaml --csv policy.yaml",
+        "gate a.png --jsonl a.png",
+        "compare a.png b.png --html b.png",
+        "compare runs/one runs/two --csv runs/two/results.jsonl",
+        "report runs/one --markdown runs/one/run.json",
+        "measure niqe a.png --csv hard.png",
+        "evaluate labels.csv --out out --log labels.csv",
+        "evaluate runs/one/results.jsonl --out runs/one",
+        "calibrate adapter labels.csv --out labels.csv --force",
+        "calibrate adapter labels.csv --out b.png --force",
+        "calibrate adapter pairs.csv --out a.png --force",
+        "calibrate tool labels.csv --tool NIQE --out a.yaml --force",
+        "calibrate fusion runs/one/results.jsonl --out runs/one/results.jsonl --force",
+        "calibrate fusion a.png labels.csv --backend vllm.x --api-base http://127.0.0.1:9/v1 --out a.png --force",
+        "optimize labels.csv --config fusion.yaml --reflection-backend vllm.x --reflection-api-base "
+        "http://127.0.0.1:9/v1 --out out",
+    ],
+)
+def test_no_command_overwrites_what_it_reads(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for number, name in enumerate(("a.png", "b.png")):
+        Image.fromarray(np.full((40, 50, 3), 40 * number, np.uint8)).save(name)
+    os.link("a.png", "hard.png")
+    os.symlink("b.png", "link.png")
+    Path("labels.csv").write_text("image,mos\na.png,1\nb.png,5\n")
+    Path("pairs.csv").write_text("better,worse\na.png,b.png\n")
+    shutil.copy(f"{configs.__path__[0]}/gate.yaml", "policy.yaml")
+    shutil.copy(f"{configs.__path__[0]}/tool_curves/default.yaml", "default.yaml")
+    Path("curves.yaml").write_text(f"tool_curves: {tmp_path / 'default.yaml'}\n")
+    Path("out").mkdir()
+    stage = "{backend: vllm.x, api_base: http://127.0.0.1:9/v1}"
+    stages = "".join(f"{name}: {stage}\n" for name in ("planner", "executor", "summarizer", "replan"))
+    Path("fusion.yaml").write_text(f"fusion: out/fusion.yaml\n{stages}")
+    write_fusion_profile(Path("out/fusion.yaml"), TYPICAL)
+    for run in ("one", "two"):
+        Path("runs", run).mkdir(parents=True)
+        Path("runs", run, "results.jsonl").write_text('{"image": "../../a.png", "mos": 1}\n')
+        Path("runs", run, "run.json").write_text("{}")
+    before = {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
+    assert main(command.split()) == 2
+    message = printed(capsys)
+    assert re.search("would overwrite a file that the command reads|is not a log", message), message
+    assert {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()} == before
+
+
+def test_a_log_with_the_name_of_a_missing_image_is_not_created(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["assess", "gone.png", "--log", "gone.png"]) == 2
+    assert [*tmp_path.iterdir()] == []
 
 
 def test_subfolders_of_images_are_repeated_for_pictures(album: Path, tmp_path: Path) -> None:

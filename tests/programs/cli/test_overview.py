@@ -38,7 +38,7 @@ def test_sheet_table_and_worst_images_replace_the_single_results(
     score, image, finding = shown.out.splitlines()[1].split("\t")
     assert (image, len(shown.out.splitlines())) == ("album/soft.png", 2)
     assert "blur" in finding
-    with open("t.csv", newline="") as file:
+    with open("t.csv", encoding="utf-8-sig", newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["image"] for row in rows] == ["album/soft.png", "album/sharp.png"]
     assert float(rows[0]["low"]) <= float(rows[0]["score"]) <= float(rows[0]["high"])

@@ -125,6 +125,24 @@ def test_a_failing_stdout_ends_a_run_unless_it_has_other_outputs(
         output.close()
 
 
+@pytest.mark.parametrize("end", [sinks.Printed.close, lambda printed: printed.interrupt(KeyboardInterrupt())])
+def test_results_are_printed_in_the_order_of_the_jobs(album: FoundJobs, end: Any) -> None:
+    lines: list[Any] = []
+    first, second, third = album.jobs
+    printed = sinks.Printed(lambda row: lines.append(row["image"]), jobs=album.jobs, with_failures=True)
+    printed.fail(None, ImageError("there is no such file", "gone.png"))
+    printed.write(second, row_of("second"))
+    assert lines == ["gone.png"]
+    printed.fail(first, BROKEN)
+    assert lines == ["gone.png", "album/00.png", "second"], "nothing waits longer than for earlier jobs"
+    lines.clear()
+    printed = sinks.Printed(lambda row: lines.append(row["image"]), jobs=album.jobs)
+    printed.write(third, row_of("third"))
+    printed.write(second, row_of("second"))
+    end(printed)
+    assert lines == ["second", "third"], "the first job was not assessed"
+
+
 def test_results_are_printed_once_their_file_cannot_be_written(
     album: FoundJobs, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

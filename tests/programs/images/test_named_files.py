@@ -7,7 +7,7 @@ import pytest
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.named_files import NamedFiles
 
-FILES = ("set/dist/a.png", "set/ref/a.png", "set/dist/b.png", ".hidden/d.png")
+FILES = ("set/dist/a.png", "set/ref/a.png", "set/dist/b.png", "set/dist/Zu\u0308rich.png", ".hidden/d.png")
 
 
 @pytest.fixture
@@ -30,6 +30,9 @@ def files(tmp_path: Path) -> NamedFiles:
         ("b.png", "set/dist/b.png"),
         ("other/b.png", "other/b.png"),  # of another folder, so it is missing
         ("d.png", "d.png"),
+        ("SET/Dist/B.PNG", "set/dist/b.png"),
+        ("Dist/A.png", "set/dist/a.png"),
+        ("Zürich.png", "set/dist/Zu\u0308rich.png"),
     ],
 )
 def test_a_name_leads_to_one_file(files: NamedFiles, name: str, found: str) -> None:

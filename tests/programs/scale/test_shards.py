@@ -18,6 +18,7 @@ from agenticiqa.configs import Config
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.batch.assess_many import assess_many
 from agenticiqa.programs.batch.job import Job
+from agenticiqa.programs.cli.main import main
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.scale.open_shard import jobs_of
 from agenticiqa.programs.scale.plan_shards import SharedQuestion, plan_shards
@@ -276,6 +277,30 @@ def test_a_member_of_a_tar_is_an_image_by_what_follows_its_last_dot(album: Path)
 def test_a_tar_without_images_is_reported(album: Path) -> None:
     write_tar(album / "a.tar", {"readme.txt": b"none"})
     assert run_of(["album/a.tar"]).problems == ["album/a.tar: expected images in this file, found none"]
+
+
+@pytest.mark.parametrize(
+    ("blocked", "message"),
+    [
+        ("scores", "needs a folder, but this is a file"),
+        ("scores/_SUCCESS/", "needs a file, but this is a folder"),
+        ("scores/_run.json/", "needs a file, but this is a folder"),
+        ("scores/shard-00001.parquet/", "needs a file, but this is a folder"),
+        ("scores/shard-00000.parquet", "has shards but no _run.json"),
+        ("/proc/none/scores", "cannot be written there"),
+    ],
+)
+def test_outputs_are_checked_before_the_first_image(
+    blocked: str, message: str, album: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(AgenticIQA, "forward", None)  # nothing can be assessed
+    if blocked.endswith("/"):
+        Path(blocked).mkdir(parents=True)
+    elif not blocked.startswith("/"):
+        Path(blocked).parent.mkdir(exist_ok=True)
+        Path(blocked).touch()
+    assert main(["assess", "album", "--parquet", blocked if blocked.startswith("/") else "scores"]) == 2
+    assert message in capsys.readouterr().err
 
 
 def test_linked_members_of_a_tar_are_images_or_counted(album: Path) -> None:
