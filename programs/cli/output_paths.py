@@ -85,7 +85,7 @@ def refuse_inputs(
 
         read |= {os.path.abspath(path) for path in (*config.files, os.environ.get(VARIABLE)) if path}
     folders = [Path(os.path.realpath(path)) for path in _named(args, OF_FOLDERS) if os.path.isdir(path)]
-    outputs = [output for output in _outputs(args) if not output.is_folder]
+    outputs = [output for output in _outputs(args) if not output.is_folder and not os.path.isdir(output.path)]
     of_a_run = {output for output in outputs if IN_FOLDERS.fullmatch(output.path.name)}
     outputs += [_output("--out", path) for path in written]
     identities = {_identity(path) for path in read} if any(os.path.isfile(output.path) for output in outputs) else set()
