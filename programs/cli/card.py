@@ -16,10 +16,9 @@ from agenticiqa.programs.cli.printable import all_printable
 from agenticiqa.programs.cli.render import COLORS, bar, plain_table, stdout_console, tabbed
 from agenticiqa.programs.fusion.formula import interval_text
 from agenticiqa.programs.page.entry import distinct_names, entry_of
-from agenticiqa.programs.page.findings import measured
-from agenticiqa.programs.tools.tool import with_unit
+from agenticiqa.programs.page.findings import TOOL_HEADINGS, measured, tool_rows
 from agenticiqa.signatures.categories import BLURS, SHARPNESS
-from agenticiqa.signatures.types import GLOBAL
+from agenticiqa.signatures.types import GLOBAL, ToolCall
 from agenticiqa.signatures.vocabulary import SEVERITIES, everyday_name
 
 MOST_NAMED = 3
@@ -126,12 +125,10 @@ def card(row: dict[str, Any]) -> Panel:
             table.add_row(escape(name), item["severity"], escape(item["explanation"]))
         parts.append(table)
     if evidence["tool_log"]:
-        table = plain_table("tool", "measures", "raw", "1..5")
-        for call in evidence["tool_log"]:
-            values = ("-", call["error"])
-            if call["error"] is None:
-                values = (with_unit(call["raw"], call.get("unit")), f"{call['calibrated']:.2f}")
-            table.add_row(call["tool"], escape(_subject(call)), *map(escape, values))
+        table = plain_table(*TOOL_HEADINGS)
+        calls = map(ToolCall.model_validate, evidence["tool_log"])
+        for line in tool_rows(calls, _subject):
+            table.add_row(*map(escape, line))
         parts.append(table)
     explained = explanation(row)
     parts += [Text(f"note: {note}", style="dim") for note in evidence["notes"] if note not in explained]
@@ -156,18 +153,18 @@ def _usage(stages: dict[str, dict[str, Any]]) -> list[str]:
     return [calls, *([f"{spent['usd']:.4f} USD"] if spent["usd"] is not None else [])]
 
 
-def _subject(call: dict[str, Any]) -> str:
-    """Return the region that a tool measured, and the size of its crop if it was not the whole image."""
-    subject = measured(call["tool"], call["distortion"])
-    about = subject if call["region"] == "Global" else f"{subject} in {call['region']}"
-    if call.get("image_kind") == "generated":
+def _subject(call: ToolCall) -> str:
+    """Return the region that a tool measured, the size of its crop if it was not the whole image, and its error."""
+    subject = measured(call.tool, call.distortion)
+    about = subject if call.region == GLOBAL else f"{subject} in {call.region}"
+    if call.image_kind == "generated":
         about = f"{about}, assessed as an AI-generated image"
-    if adapted := call.get("adapted"):
-        about = f"{about}, adapted with {adapted['name']}"
-    if not call["box"]:
-        return about
-    left, top, right, bottom = call["box"]
-    return f"{about}, {right - left} x {bottom - top} pixels"
+    if call.adapted:
+        about = f"{about}, adapted with {call.adapted.name}"
+    if call.box:
+        left, top, right, bottom = call.box
+        about = f"{about}, {right - left} x {bottom - top} pixels"
+    return f"{about}: {call.error}" if call.error else about
 
 
 def _answer(row: dict[str, Any]) -> Text:

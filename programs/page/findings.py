@@ -1,9 +1,13 @@
 """Name the findings of an assessment in words: its distortions, their places, and what tools measured."""
 
+from collections.abc import Callable, Iterable
+
 from agenticiqa.programs.tools import TOOLS
-from agenticiqa.signatures.types import GLOBAL, OVERALL, DistortionAnalysis, ExecutorOutput
+from agenticiqa.programs.tools.tool import with_unit
+from agenticiqa.signatures.types import GLOBAL, OVERALL, DistortionAnalysis, ExecutorOutput, ToolCall
 from agenticiqa.signatures.vocabulary import SEVERITIES
 
+TOOL_HEADINGS = ("tool", "measures", "raw", "1 to 5", "weight")
 LEVEL_COLORS = {1: "#b2182b", 2: "#d6604d", 3: "#777777", 4: "#4393c3", 5: "#2166ac"}  # red to blue
 
 
@@ -23,6 +27,20 @@ def measured(tool: str, distortion: str) -> str:
     known = TOOLS.get(tool)
     as_a_whole = known is not None and known.rates_overall and distortion not in known.good_at
     return "overall quality" if as_a_whole or distortion == OVERALL else distortion
+
+
+def tool_rows(calls: Iterable[ToolCall], subject: Callable[[ToolCall], str]) -> list[tuple[str, ...]]:
+    """Return a line for each call: tool, its ``subject``, raw value, score, and weight in the mean of the tool scores.
+
+    Tools without weight come last, below a line that says so.
+    """
+    rows, apart = [], [("not in the score", "", "", "", "")]
+    for call in calls:
+        raw = "failed" if call.raw is None else with_unit(call.raw, call.unit)
+        score = "-" if call.calibrated is None else f"{call.calibrated:.2f}"
+        weight = "-" if call.weight is None else f"{100 * call.weight:.3g} %"
+        (apart if call.weight == 0 else rows).append((call.tool, subject(call), raw, score, weight))
+    return rows + apart if apart[1:] else rows
 
 
 def place_of(evidence: ExecutorOutput | None, region: str, distortion: str) -> str:

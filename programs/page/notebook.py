@@ -8,9 +8,16 @@ from PIL import Image
 
 from agenticiqa.programs.fusion.formula import interval_text, level_name
 from agenticiqa.programs.images import LoadedImage
-from agenticiqa.programs.page.findings import LEVEL_COLORS, distortions_of, measured, place_of, placed
+from agenticiqa.programs.page.findings import (
+    LEVEL_COLORS,
+    TOOL_HEADINGS,
+    distortions_of,
+    measured,
+    place_of,
+    placed,
+    tool_rows,
+)
 from agenticiqa.programs.page.render import render
-from agenticiqa.programs.tools.tool import with_unit
 from agenticiqa.signatures.types import ToolCall
 from agenticiqa.signatures.vocabulary import LEVELS
 
@@ -29,7 +36,7 @@ def to_html(result: dspy.Prediction) -> str:
         (placed(item.type, place_of(evidence, region, item.type)), item.severity)
         for region, item in distortions_of(evidence)
     ]
-    tools = [_tool_row(call) for call in (evidence.tool_log if evidence else ())]
+    tools = tool_rows(evidence.tool_log if evidence else (), _subject)
     level = None if score is None else level_name(score)
     values = {
         "image": image,
@@ -42,19 +49,15 @@ def to_html(result: dspy.Prediction) -> str:
         "answer": str(result.get("final_answer") or ""),
         "long_answer": LONG_ANSWER,
         "reasoning": result.get("quality_reasoning") or "",
-        "tables": [(("distortion", "severity"), distortions), (("tool", "measures", "raw", "1 to 5"), tools)],
+        "tables": [(("distortion", "severity"), distortions), (TOOL_HEADINGS, tools)],
         "max_rows": MAX_ROWS,
     }
     return render("page/notebook.html", values).strip()
 
 
-def _tool_row(call: ToolCall) -> tuple[str, ...]:
-    raw = "failed" if call.raw is None else with_unit(call.raw, call.unit)
-    score = "-" if call.calibrated is None else f"{call.calibrated:.2f}"
+def _subject(call: ToolCall) -> str:
     subject = placed(measured(call.tool, call.distortion), call.region)
-    if call.image_kind == "generated":
-        subject += ", assessed as AI-generated"
-    return call.tool, subject, raw, score
+    return f"{subject}, assessed as AI-generated" if call.image_kind == "generated" else subject
 
 
 def _thumbnail(image: LoadedImage) -> str:

@@ -4,10 +4,17 @@ from collections.abc import Sequence
 from textwrap import shorten, wrap
 
 from agenticiqa.programs.fusion.formula import interval_text, level_name
-from agenticiqa.programs.page.findings import LEVEL_COLORS, distortions_of, measured, place_of, placed
+from agenticiqa.programs.page.findings import (
+    LEVEL_COLORS,
+    TOOL_HEADINGS,
+    distortions_of,
+    measured,
+    place_of,
+    placed,
+    tool_rows,
+)
 from agenticiqa.programs.pictures.canvas import FAINT, INK, Canvas, Place
 from agenticiqa.programs.result import Assessment
-from agenticiqa.programs.tools.tool import with_unit
 from agenticiqa.signatures.vocabulary import LEVELS
 
 Row = tuple[str, ...]
@@ -17,7 +24,7 @@ MOST_ROWS = 9
 # Left edges of the columns, as shares of the card's width.
 ANSWER_WIDTH = 0.21
 DISTORTIONS = (0.25, 0.455)
-TOOLS = (0.56, 0.685, 0.835, 0.94)
+TOOLS = (0.53, 0.655, 0.795, 0.885, 0.945)
 CHARACTERS_PER_INCH = 13  # characters of the tables' text, on average
 
 
@@ -72,16 +79,10 @@ def _distortions(result: Assessment) -> list[Row]:
 
 def _tools(result: Assessment) -> list[Row]:
     """Return a header and a row for each tool call."""
-    rows = [
-        (
-            call.tool,
-            placed(measured(call.tool, call.distortion), call.region),
-            "failed" if call.raw is None else with_unit(call.raw, call.unit),
-            "-" if call.calibrated is None else f"{call.calibrated:.2f}",
-        )
-        for call in result.executor_evidence.tool_log
-    ]
-    return _limited([("tool", "measures", "raw", "1 to 5"), *(rows or [("no tool was run", "", "", "")])])
+    rows = tool_rows(
+        result.executor_evidence.tool_log, lambda call: placed(measured(call.tool, call.distortion), call.region)
+    )
+    return _limited([TOOL_HEADINGS, *(rows or [("no tool was run", "", "", "", "")])])
 
 
 def _limited(rows: Sequence[Row]) -> list[Row]:

@@ -16,6 +16,7 @@ from agenticiqa.programs.backends.cores import available_cores
 from agenticiqa.programs.cli import render as terminal
 from agenticiqa.programs.errors import AgenticIQAError
 from agenticiqa.programs.images.files import write_atomically
+from agenticiqa.programs.page.findings import placed, tool_rows
 from agenticiqa.programs.page.render import PACKAGES, inline, render
 from agenticiqa.programs.page.sheet import link_to
 from agenticiqa.programs.page.thumbnails import ThumbnailRequest, folder_beside, stem_of, write_thumbnails
@@ -171,10 +172,7 @@ def _with_map(run: KeptRun, point: Point, away: float, page: Path, files: Mappin
         "mos": f"{point.mos:.2f}",
         "away": f"{away:+.2f}",
         "reasoning": row.get("quality_reasoning", ""),
-        "tools": [
-            (call.tool, call.distortion, call.region, "-" if call.calibrated is None else f"{call.calibrated:.2f}")
-            for call in evidence.tool_log
-        ],
+        "tools": tool_rows(evidence.tool_log, lambda call: placed(call.distortion, call.region)),
     }
 
 

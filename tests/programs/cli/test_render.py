@@ -42,6 +42,19 @@ def test_a_card_of_an_offline_result_has_no_calls_and_names_the_subject_of_its_t
     assert re.search(r"LEARNED-IQA +overall quality +2\.\d+", shown(row))
 
 
+def test_each_tool_has_its_weight_and_one_without_weight_stands_apart(examples: Path) -> None:
+    """VIF measures the compression, and repeats better tools; the score is the mean of the other two."""
+    result = AgenticIQA.offline()(examples / "coffee_jpeg.jpg", reference=examples / "coffee.webp")
+    text = shown(result.to_dict())
+    assert re.search(
+        r"tool .* weight .*HaarPSI .* 2\.44 +89\.9 %.*DEEP-SIM .* 10\.1 %.*not in the score .*VIF .* 1\.99 +0 %",
+        text,
+        re.DOTALL,
+    )
+    on_a_page = re.sub(r"<[^>]*>", " ", result._repr_html_())
+    assert re.search(r"weight.*HaarPSI.*89\.9 %.*10\.1 %.*not in the score.*VIF.*0 %", on_a_page, re.DOTALL)
+
+
 def test_a_card_names_the_source_of_the_quality_levels(examples: Path) -> None:
     with fake_server(by_stage(SCRIPT)) as server:
         row = program_for(server)(examples / "coffee_jpeg.jpg").to_dict()
