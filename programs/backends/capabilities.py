@@ -28,7 +28,7 @@ OTHER: dict[str | None, TokenLimit] = {"max_tokens": "max_completion_tokens", "m
 REFUSES_NAME = re.compile(r"not (supported|permitted|allowed)|un(supported|recognized|known|expected)", re.IGNORECASE)
 NAMES_LOGPROBS = re.compile(r"log.?prob", re.IGNORECASE)
 NAMES_FORM = re.compile(
-    r"(response|output)\w*.?format|json.?(schema|object|mode)|schema|grammar|mime.?type|structured.?output",
+    r"(response|output)\w{0,20}.?format|json.?(schema|object|mode)|schema|grammar|mime.?type|structured.?output",
     re.IGNORECASE,
 )
 

@@ -93,4 +93,4 @@ def process_wide_setting(name: str) -> Any:
 
 def without_place(name: str) -> str:
     """Return the name of a model without the address of its server, as results show it."""
-    return re.sub(r"@.*?//", "/", name)
+    return re.sub(r"\A([^@]*)@.*?//", r"\1/", name)

@@ -23,7 +23,7 @@ CORRECTION = "correction"  # the input with the reason why the last answer was r
 SIGNATURES = 64  # cached signatures: more than the program has, also with those that have a correction
 # How DSPy writes an image into a text and into a saved state: a JSON list of parts between two markers.
 SAVED_START, SAVED_END = "<<CUSTOM-TYPE-START-IDENTIFIER>>", "<<CUSTOM-TYPE-END-IDENTIFIER>>"
-_SAVED = re.compile(f"{SAVED_START}(.*?){SAVED_END}", re.DOTALL)
+_SAVED = re.compile(f"{SAVED_START}((?:[^<]++|<(?!<CUSTOM-TYPE-))*+){SAVED_END}")
 
 
 class SteadyAdapter(dspy.JSONAdapter):

@@ -29,12 +29,17 @@ _MEANINGS: tuple[tuple[int, str, type[lm15.ProviderError]], ...] = (
     (421, "", lm15.ServerError),  # the wrong connection, a request that came too early
     (425, "", lm15.ServerError),
     # Google writes "check your plan and billing" for limits per minute, too, which are temporary.
-    (429, r"insufficient_quota|exceeded your current quota(?!.*(per_?minute|retry in)).*billing", lm15.BillingError),
+    (
+        429,
+        r"insufficient_quota|exceeded your current quota(?!.{0,999}(per_?minute|retry in)).{0,999}billing",
+        lm15.BillingError,
+    ),
     (500, r"image input is not supported|mmproj", lm15.InvalidRequestError),
 )
 NOT_THERE = "; check that the server is running and that its address is correct"
 NO_SUCH_ADDRESS = "; the server has no such path: check api_base (most servers need /v1 at its end)"
 _ASKED_TO_WAIT = re.compile(r"(?:retry|try again) (?:in|after) ((?:[\d.]+ ?(?:ms|h|m|s)[a-z]* ?)+)", re.IGNORECASE)
+_WAIT_PART = re.compile(r"(?<![\d.])(\d++(?:\.\d*+)?+) ?(ms|h|m|s)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 # lm15's advice for programmers does not help users of a configuration file.
 _ADVICE = re.compile(r"\n\n  (To fix|credential came from):.*", re.DOTALL)
@@ -106,9 +111,7 @@ def asked_to_wait(text: str) -> float | None:
     wait = _ASKED_TO_WAIT.search(text)
     if wait is None:
         return None
-    return sum(
-        float(number) * _SECONDS[unit] for number, unit in re.findall(r"(\d+\.?\d*) ?(ms|h|m|s)", wait[1].lower())
-    )
+    return sum(float(number) * _SECONDS[unit] for number, unit in _WAIT_PART.findall(wait[1].lower()))
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

@@ -14,12 +14,12 @@ import httpx
 from dspy import lm15
 
 from agenticiqa.configs.yaml_json import json_value
+from agenticiqa.signatures.answers.json_text import LONGEST
 
 Body = dict[str, Any]
 
 SHOWN = 200  # characters of a body without an answer
 MOST_TOKENS = 10**9  # a larger count is not valid
-_FENCED = re.compile(r"\A```(?:json)?\s*(.*?)\s*```\Z", re.DOTALL)
 _REASONING_FIELD = re.compile("reason|think|thought")  # reasoning_content, reasoning, thinking, reasoning_details, ...
 BROKEN_OFF = ("error", "abort", "failed")
 
@@ -83,8 +83,9 @@ def _with_answer(message: Body) -> Body:
     if has_answer or not field:
         return message
     thoughts = _text_in(reasoning)
+    bare = thoughts[: LONGEST + 1].strip().removeprefix("```").removeprefix("json").removesuffix("```")
     try:
-        is_object = isinstance(json_value(_FENCED.sub(r"\1", thoughts.strip())), dict)
+        is_object = len(thoughts) <= LONGEST and isinstance(json_value(bare), dict)
     except (ValueError, RecursionError):
         is_object = False
     rest = {name: value for name, value in message.items() if name not in beside}

@@ -13,7 +13,6 @@ from typing import Any
 
 _REORDERING = "\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
 _CONTROLS = re.compile(rf"[\x00-\x09\x0b-\x1f\x7f-\x9f{_REORDERING}]")
-_LINE_BREAKS = re.compile(r"\s*[\r\n]\s*")
 LONGEST_MESSAGE = 560  # characters; the note about omitted ones takes up to 40 more
 _NOT_ESCAPED_BY_JSON = re.compile(rf"[\x7f-\x9f{_REORDERING}]")
 
@@ -33,7 +32,8 @@ def shortened(text: str, longest: int) -> str:
 
 def message_line(text: str) -> str:
     """Return a message as one printable line of at most 600 characters, whatever it quotes from a file."""
-    return shortened(printable(_LINE_BREAKS.sub(" ", text.strip())), LONGEST_MESSAGE)
+    lines = filter(None, map(str.strip, text.splitlines()))
+    return shortened(printable(" ".join(lines)), LONGEST_MESSAGE)
 
 
 def all_printable(value: Any) -> Any:

@@ -30,7 +30,7 @@ PICTURES = (
     "image|picture|pic|photo|photograph|frame|scene|shot|snapshot|screenshot|scan|print|poster|banner|page|slide|screen"
     "|micrograph|radiograph|x-?ray|exhibit|portrait|panorama|footage|still|view|thumbnail"
 )
-OF_THE_FRAME = re.compile(rf"\s+of\s+(?:the|this|my|our)\s+(?:{PICTURES})\b", re.I)
+OF_THE_FRAME = re.compile(rf"(?<!\s)\s++of\s++(?:the|this|my|our)\s++(?:{PICTURES})\b", re.I)
 
 
 def place_in_frame(region: str, size: tuple[int, int]) -> Box | None:

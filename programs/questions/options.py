@@ -51,9 +51,10 @@ _LEAD_IN = re.compile(
 )
 _ITEM_NUMBER = re.compile(r"^\s*[(\[]?\d{1,2}[.)\]]\s+")
 _YES_NO = re.compile(
-    r"""(?:(?:\bplease\s+)?\b(?:answer|respond|reply)\s+(?:with\s+|by\s+|only\s+|just\s+|the\s+word\s+)*\(?)?
-    (?<![\w'-])(?P<first>yes|no)\s*(?:[/,|]|\bor\b|\n)\s*(?!(?P=first))(?P<second>yes|no)\b
-    (?:\s*[)\]]?(?:\s*of\s+the\s+correct\s+option|\s*only)?[\s.?!"']*$ | (?=\s*:))  # at the end, or "Yes or no: ..."
+    r"""(?:(?:\bplease\s++)?\b(?:answer|respond|reply)\s++(?:with\s++|by\s++|only\s++|just\s++|the\s++word\s++)*+\(?)?
+    (?<![\w'-])(?P<first>yes|no)(?:\s*+(?:[/,|]|\bor\b)|[^\S\n]*+\n)\s*+(?!(?P=first))(?P<second>yes|no)\b
+    (?:\s*+[)\]]?(?:\s*+of\s++the\s++correct\s++option|\s*+only)?[\s.?!"']*+$  # at the end,
+      | (?=\s*:))  # or "Yes or no: ..."
     """,
     re.I | re.X,
 )
@@ -242,7 +243,7 @@ def _letters_answers(plain: str, run: list[re.Match[str]]) -> bool:
     """Return whether letters mark options, unlike an initial ("of A. Smith") or a label ("image A: ...")."""
     first, before = run[0], plain[: run[0].start()]
     bare_paren = first["close"] == ")" and not first["open"]
-    if bare_paren or not before.strip() or re.search(r"[?:：.!;,)\"'\n][\s*•-]*$", before[-LONGEST_BEFORE:]):
+    if bare_paren or not before.strip() or re.search(r"[?:：.!;,)\"'\n](?:[^\S\n]|[*•-])*+$", before[-LONGEST_BEFORE:]):
         return True
     if first["close"] != "." and all(
         _LABELLED.search(plain[max(marker.start() - LONGEST_BEFORE, 0) : marker.start()]) for marker in run

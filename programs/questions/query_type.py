@@ -39,7 +39,8 @@ _CLAIMS = re.compile(
     re.I,
 )
 _ENDS_IN_YES_NO = re.compile(
-    r"(?:^|[.!?;:]\s+)(?:is|are|was|were|do|does|did|has|have|can|could|would|will)\b(?P<asked>[^.?!]*)\?\W*$", re.I
+    r"(?:^|[.!?;:]\s+)(?:is|are|was|were|do|does|did|has|have|can|could|would|will)\b(?P<asked>[^.?!]{0,999})\?\W*+$",
+    re.I,
 )
 _OWNER = re.compile(
     r"\b(?:this|the|my|its|an?)\s+(?:\w+\s+)?(?:image|photo|photograph|picture|pic|shot)(?:'s|s')", re.I

@@ -11,8 +11,8 @@ RATES = re.compile(
     re.I,
 )
 _SPAN = re.compile(
-    r"(?<![\w.])(\d+)\s*(?:\([^)]*\)\s*|=[^,;.]*?|,[^,;.\d]*,\s*(?:up )?)?"
-    r"(?:to|and|-|–|through|\.\.)\s*(\d+)(?![\w]|\.\d)",
+    r"(?<![\w.])(\d++)\s*+(?:\([^)]{0,80}\)\s*+|=[^,;.]{0,80}?|,[^,;.\d]{0,80},\s*+(?:up )?)?"
+    r"(?:to|and|-|–|through|\.\.)\s*+(\d++)(?![\w]|\.\d)",
     re.I,
 )
 _BRACKETS = re.compile(r"\[\s*(\d+)\s*,\s*(\d+)\s*\]")
@@ -32,8 +32,9 @@ _BAD = (
     r"|a lot|most|max\w*"
 )
 _END = re.compile(  # "5 = excellent", "1 (worst)", "where 10 is very noisy"
-    r"(?P<number>\d+)\s*(?:[=:(]|-(?=\s)|is|being|means|meaning|for|stands for|(?=\s(?:best|worst|failing)\b))\s*"
-    r"(?:the\s+|a\s+)?"
+    r"(?<!\d)(?P<number>\d++)\s*+"
+    r"(?:[=:(]|-(?=\s)|is|being|means|meaning|for|stands for|(?<=\s)(?=(?:best|worst|failing)\b))\s*+"
+    r"(?:the\s++|a\s++)?"
     rf"(?:(?P<good>{_GOOD})|(?P<bad>{_BAD}))",
     re.I,
 )

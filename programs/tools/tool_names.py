@@ -32,7 +32,7 @@ _MISSPELLED_NAME = re.compile(r"\b(?i:us(?:e|ing)|run|apply)\s+(?:the\s+)?([A-Z]
 _SIMILARITY = 0.74  # minimum ratio of difflib; two swapped letters of four give 0.75
 # A question about the tools themselves, or a report of a tool's result, does not request a tool.
 _ABOUT_TOOLS = re.compile(
-    r"\b(?:tool|metric)\b.{0,300}\b(?:appropriate|suitable|suited|usable|applicable"
+    r"\b(?:tool|metric)\b.{0,200}\b(?:appropriate|suitable|suited|usable|applicable"
     r"|(?:needs?|requires?|without)\b[^.?!]{0,200}\b(?:reference|original))\b"
     r"|\b(?:can|could|may|should)\b[^.?!]{0,200}\bbe used\b"
     r"|\bbe (?:computed|calculated|measured|run) without\b"

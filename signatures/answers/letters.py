@@ -13,7 +13,8 @@ LONGEST = 2_000  # characters of an answer; a longer answer is not read
 LONGEST_SENTENCE = 20  # words of an answer that is searched for an option's text
 
 _AROUND = re.compile(
-    r"<think(?:ing)?>.*?</think(?:ing)?>|</?(?:answer|final_answer|option|choice)>|<\|(?:begin|end)_of_box\|>",
+    r"<think(?:ing)?>(?:[^<]|<(?!think))*?</think(?:ing)?>"
+    r"|</?(?:answer|final_answer|option|choice)>|<\|(?:begin|end)_of_box\|>",
     re.I | re.S,
 )
 _BOXED = re.compile(r"\\(?:boxed|fbox)\s*\{((?:[^{}]|\{[^{}]*\})*)\}")
@@ -24,14 +25,15 @@ _PUNCTUATION = str.maketrans({"。": ".", "、": ",", "【": "[", "】": "]", "�
 _ALONE = re.compile(r"[(\[]?\s*([A-Za-z])\s*[)\]]?[.:,;]*")
 _NOUN = r"(?:answer|option|choice|response|letter)"
 _LEAD = rf"""
-    \b(?:i|we)(?:'d|'ll|\s+would|\s+will)?\s+(?:choose|chose|pick|select|go\s+(?:with|for)|say|answer):?\s+
-  | \b(?:it|this)(?:'s|\s+is|\s+would\s+be)\s+
-  | \b{_NOUN}\b\s*(?:(?:is|would\s+be|should\s+be|must\s+be)\b|[:=→]|->)\s*(?:[:=→]|(?:most\s+)?likely\b)?\s*
-  | (?:答案|选项|选择|选)\s*(?:是|为)?\s*:?\s*
+    \b(?:i|we)(?:'d|'ll|\s++would|\s++will)?\s++(?:choose|chose|pick|select|go\s++(?:with|for)|say|answer):?\s++
+  | \b(?:it|this)(?:'s|\s++is|\s++would\s++be)\s++
+  | \b{_NOUN}\b\s*+(?:(?:is|would\s++be|should\s++be|must\s++be)\b|[:=→]|->)\s*+(?:[:=→]|(?:most\s++)?likely\b)?\s*+
+  | (?:答案|选项|选择|选)\s*+(?:是|为)?\s*+:?\s*+
 """
 _CLAIM = re.compile(
-    rf"""(?=(?:(?P<led>{_LEAD})|(?:^|\n)\s*(?:(?:so|therefore|thus|hence),?\s+|[-–—]\s+)?)(?:(?:the\s+)?{_NOUN}\s+)?
-    [(\[]?\s*(?P<label>[A-Za-z])(?![\w'])(?P<then>\s*[.:,;)\]/=&|]+|\s+[-–—]+(?=\s)|)(?P<rest>[^\n]*))""",
+    rf"""(?=(?:(?P<led>{_LEAD})|(?:^|\n)[^\S\n]*+(?:(?:so|therefore|thus|hence),?\s++|[-–—]\s++)?)
+    (?:(?:the\s++)?{_NOUN}\s++)?
+    (?:[(\[]\s*+)?(?P<label>[A-Za-z])(?![\w'])(?P<then>\s*+[.:,;)\]/=&|]+|\s++[-–—]+(?=\s)|))""",
     re.I | re.X,
 )
 _EXPLAINED = re.compile(
@@ -39,7 +41,9 @@ _EXPLAINED = re.compile(
     r"|(?:is|seems)\s+(?:the\s+|clearly\s+)?(?:most\s+\w+|best|correct|right|accurate|appropriate)\b",
     re.I,
 )
-_LEADING = re.compile(rf"\s*(?:{_LEAD}|(?:(?:the|my)\s+)?(?:\w+\s+){{0,2}}{_NOUN}\s*(?:is|:)\s*)", re.I | re.X)
+_LEADING = re.compile(
+    rf"(?<!\s)\s*+(?:{_LEAD}|(?:(?:the|my)\s++)?(?:\b\w++\s++){{0,2}}{_NOUN}\s*+(?:is|:)\s*+)", re.I | re.X
+)
 _NAMED = re.compile(
     rf"""[(\[]\s*([A-Z])\s*[)\]] | \b(?i:{_NOUN})\s+([A-Z])\b | (?<![\w'])([B-HJ-Z])(?![\w'’]|\.\w)
     | (?<![\w'])([AI])(?=\s*(?:[).:,/&]|$|\n|(?:or|and|nor)\b))""",
@@ -91,7 +95,7 @@ def _claims(
 ) -> Iterator[str | None]:
     """Yield the letters that the answer states; ``None`` for a contradictory or vague statement."""
     for match in _CLAIM.finditer(text):
-        letter, rest = _letter(match["label"], options), match["rest"].strip()
+        letter, rest = _letter(match["label"], options), text[match.end("then") :].partition("\n")[0].strip()
         said = _begins_with(rest, by_text)
         explained = _EXPLAINED.match(rest)
         if letter is None or not (match["then"].strip() or not rest or said == letter or explained):

@@ -16,38 +16,40 @@ LONGEST = 8_000  # characters; a longer text is not read
 _IMAGE = "(?:image|picture|photo|photograph)"
 _KIND = "(?:overall|perceptual|perceived|visual|general|image|picture|photo|photographic)"
 _WORD = rf"(?:{'|'.join(LEVELS)})"
-_NUMBER = r"(?:level\s*:?\s*[1-5]|[1-5]\s*(?:/|out\s+of)\s*5)(?![\d/]|\.\d)"
-_NOUN = rf"(?:(?:{_KIND}\s+)*quality(?:\s+{_IMAGE})?|{_IMAGE})"
+_NUMBER = r"(?:level\s*+:?\s*+[1-5]|[1-5]\s*+(?:/|out\s++of)\s*+5)(?![\d/]|\.\d)"
+_NOUN = rf"(?:(?:{_KIND}\s++){{0,4}}quality(?:\s++{_IMAGE})?|{_IMAGE})"
 _NAME = (
-    rf"(?:(?:the|this|its)\s+)?(?:final\s+|{_KIND}\s+)*(?:quality(?:\s+(?:level|rating))?|{_IMAGE}|rating|level|grade)"
-    rf"(?:\s+of\s+(?:the|this)\s+{_IMAGE})?"
+    rf"(?:(?:the|this|its)\s++)?(?:final\s++|{_KIND}\s++){{0,4}}"
+    rf"(?:quality(?:\s++(?:level|rating))?|{_IMAGE}|rating|level|grade)"
+    rf"(?:\s++of\s++(?:the|this)\s++{_IMAGE})?"
 )
-_LEVEL = rf"(?:{_WORD}(?:\s+{_NOUN})?|{_NUMBER}|[1-5])"
+_LEVEL = rf"(?:{_WORD}(?:\s++{_NOUN})?|{_NUMBER}|[1-5])"
 
 
 @cache  # a pattern compiled on first use, because it takes a tenth of the program's start time
 def _claim() -> re.Pattern[str]:
     return re.compile(
-        rf"""(?:(?:and|so|thus|hence|therefore|because|since|though|although|overall|in\s+conclusion),?\s+)*(?:
-            (?:{_NAME}|this|(?P<it>it))\s+(?:is|appears|looks|seems)
-            (?:\s+(?:therefore|thus|hence|clearly|overall|rated|judged|assessed|considered|best\s+described))*
-            \s+(?:as\s+|at\s+|of\s+|to\s+be\s+|an?\s+)*{_LEVEL}
-          | (?:{_NAME}|overall)\s*:\s*{_LEVEL}
-          | (?:I|we)(?:\s+would|'d)?\s+(?:rate|say|judge|assess|call|consider|grade)
-            \s+(?:(?:it|{_NAME})\s+)?(?:as\s+|at\s+|is\s+)?{_LEVEL}
-          | (?:{_NAME}\s+(?:has|shows)\s+|(?P<alone>))(?:an?\s+|the\s+)?(?:overall\s+)?(?:{_WORD}\s+{_NOUN}|{_NUMBER})
-        )(?![\d/]|\.\d)(?:\s*\([1-5](?:/5)?\))?(?:\s+overall)?
-        \s*(?:$|[:,\u2013\u2014]|\((?!\d)|-\s|\b(?:with|due|because|since|as|given|despite|owing|and|though|although)\b)""",
+        rf"""(?:(?:and|so|thus|hence|therefore|because|since|though|although|overall|in\s++conclusion),?\s++){{0,4}}(?:
+            (?:{_NAME}|this|(?P<it>it))\s++(?:is|appears|looks|seems)
+            (?:\s++(?:therefore|thus|hence|clearly|overall|rated|judged|assessed|considered|best\s++described)){{0,4}}
+            \s++(?:as\s++|at\s++|of\s++|to\s++be\s++|an?\s++){{0,4}}{_LEVEL}
+          | (?:{_NAME}|overall)\s*+:\s*+{_LEVEL}
+          | (?:I|we)(?:\s++would|'d)?\s++(?:rate|say|judge|assess|call|consider|grade)
+            \s++(?:(?:it|{_NAME})\s++)?(?:as\s++|at\s++|is\s++)?{_LEVEL}
+          | (?:{_NAME}\s++(?:has|shows)\s++|(?P<alone>))(?:an?\s++|the\s++)?(?:overall\s++)?
+            (?:{_WORD}\s++{_NOUN}|{_NUMBER})
+        )(?![\d/]|\.\d)(?:\s*+\([1-5](?:/5)?\))?(?:\s++overall)?
+        \s*+(?:$|[:,\u2013\u2014]|\((?!\d)|-\s|\b(?:with|due|because|since|as|given|despite|owing|and|though|although)\b)""",
         re.IGNORECASE | re.VERBOSE,
     )
 
 
-_ALONE = re.compile(rf"(?:{_WORD}|{_NUMBER})\s*(?:\([1-5](?:/5)?\))?[.! ]*", re.IGNORECASE)
+_ALONE = re.compile(rf"(?:{_WORD}|{_NUMBER})\s*+(?:\([1-5](?:/5)?\))?[.! ]*+", re.IGNORECASE)
 _MARKUP = re.compile(r"[*_`\"\u201c\u201d#]+")
 _SENTENCE_ENDS = re.compile(r"(?<=[.!?;])\s+|;|\n")
 _CLAUSE_ENDS = re.compile(
-    r"(?<!overall)(?<!conclusion),\s*|\s+[-\u2013\u2014]+\s+|\u2014"
-    r"|\s+(?=(?:so|hence|thus|therefore|because|since|though|although|and)\s)",
+    r"(?<!overall)(?<!conclusion),\s*+|(?<!\s)\s++[-\u2013\u2014]++\s++|\u2014"
+    r"|(?<!\s)\s++(?=(?:so|hence|thus|therefore|because|since|though|although|and)\s)",
     re.IGNORECASE,
 )
 # A statement before one of these words is qualified by what follows.
@@ -68,7 +70,7 @@ _UNCERTAIN = re.compile(
     |worst|glance|respect|regard\w*|concerning|without|rather|instead|long\s+as|used\s+to|longer|or\s+so|at\s+least
     |maybe|perhaps|possibly|probably|supposedly|allegedly|apparently|seemingly|says|said|claim\w*|ask\w*|question\w*
     |users?|caption\w*|reads?|title\w*|people|viewers?|some|others|think|believe\w*|true|case
-    |{_WORD}\b[\W\d]*(?:(?:or|to|and|nor)\b)?\W*\b{_WORD})\b|\?""",
+    |{_WORD}\b[\W\d]*+(?:(?:or|to|and|nor)\b\W*+)?\b{_WORD})\b|\?""",
     re.IGNORECASE | re.VERBOSE,
 )
 _PLACE = re.compile(

@@ -27,7 +27,7 @@ NAMES = WORDS | {str(level): level for level in LEVELS.values()}
 
 _FIELD = '"quality_level"'
 _BEFORE_VALUE = re.compile(r'\s*:\s*"?\s*')
-_VALUE = re.compile(r'\s*:\s*"?([^",}\n]+)["},\n]')
+_VALUE = re.compile(r'\s*+:\s*+"?([^",}\n]++)["},\n]')
 _WORD = re.compile(r"""[\s"':,{]*([^\W_]+)(?=[\s"',}]|$)""")
 # Some servers return their tokenizer's marks for a blank and a newline.
 _MARKS = str.maketrans({"Ġ": " ", "▁": " ", "Ċ": "\n"})

@@ -22,6 +22,11 @@ WIDTH, HEIGHT = 10.0, 4.8  # inches; the page scales a chart to its own width
 MOST_COLORS = 30  # groups of images that get distinct colors
 COLUMNS = 4  # columns of the legend
 
+_LEFT_OUT = re.compile(
+    r"^.*?(?=<svg)|<metadata>(?:[^<]|<(?!metadata>))*?</metadata>|<style[^<]*</style>",
+    re.DOTALL,
+)
+
 
 def scatter(points: Sequence[Point], curve: Sequence[tuple[float, float]], axis: str) -> "Figure":
     """Draw MOS against score, a color for each group, with the fitted curve.
@@ -102,7 +107,7 @@ def as_svg(chart: "Figure") -> Markup:
         warnings.filterwarnings("ignore", "Glyph .* missing")  # the browser draws the text, with fonts of its own
         chart.savefig(text, format="svg", transparent=True)
     svg = text.getvalue()
-    svg = re.sub(r"^.*?(?=<svg)|<metadata>.*?</metadata>|<style.*?</style>", "", svg, flags=re.DOTALL)
+    svg = _LEFT_OUT.sub("", svg)
     svg = re.sub(r' (width|height)="[^"]*pt"', "", svg, count=2)
     svg = re.sub(r'<g id="[^"]*"', "<g", svg).replace(INK, "currentColor").replace(LINE, "var(--line)")
     svg = svg.replace("<a ", '<a tabindex="-1" ').replace(' target="_blank"', "")

@@ -44,7 +44,7 @@ _THE = rf"(?:(?:the|this|that|my) )?{_FILE}"
 _OF = rf"(?: (?:of|does|has|is|are|in) (?:there )?(?:in )?{_THE}(?: (?:have|has|got|big))?| are there| is that)?"
 _SIZE = r"(?:resolution|(?:image |pixel )?dimensions|size in pixels|pixel (?:size|count)|aspect ratio|width|height)"
 _POLITE = re.compile(
-    r"^(?:(?:please|so|ok|hi|hello|hey)[ ,]+)*(?:(?:can|could) you )?(?:tell me )?(?:please )?|[ ?.!]+$"
+    r"^(?:(?:please|so|ok|hi|hello|hey)[ ,]+)*(?:(?:can|could) you )?(?:tell me )?(?:please )?|(?<![ ?.!])[ ?.!]++$"
 )
 _ASKS_SIZE = re.compile(
     rf"how many (?:mega ?)?pixels{_OF}"

@@ -16,9 +16,9 @@ NINTHS = {f"{name} ninth": (index % 3, index // 3) for index, name in enumerate(
 SIDES = {side: [part for part in NINTHS if side in part] for side in ("left", "right", "top", "bottom")}
 HALF = ("half", "half-clean")  # the intents of a question about halves
 _PLACE = re.compile(
-    r"\W*(?:(?:it is|mostly|only|in|on|at|near|to|towards?|the)\s+)*"
-    r"(?:(?:upper|lower|top|bottom|left|right|cent(?:er|re|ral)|middle)(?:[\s-]+hand)?[\s-]*)+"
-    r"(?:half|side|corner|part|area|third|quarter|quadrant|region|section|edge|end|border)?(?: of .*)?\W*",
+    r"\W*+(?:(?:it is|mostly|only|in|on|at|near|to|towards?|the)\s++)*+"
+    r"(?:(?:upper|lower|top|bottom|left|right|cent(?:er|re|ral)|middle)(?:[\s-]++hand)?[\s-]*+)+"
+    r"(?:half|side|corner|part|area|third|quarter|quadrant|region|section|edge|end|border)?(?: of .*+)?\W*+",
     re.I,
 )
 _LESS = re.compile(r"\b(?:least|less|fewer|fewest|lowest|weakest|not)\b", re.I)

@@ -185,7 +185,7 @@ _END = (
     r"|could|would|not|no|so|too|very|more|less|most|least|any|all|looks?|appears?|seems?|shows?|suffers?|contains?|got"
     r"|lost|kept|good|bad|better|worse|free|full|enough|just|really|equally|like|doing|according)\b"
 )
-_WORDS = rf"(?!{_END})[^\W_][\w'-]*(?: (?!{_END}|\w{{3,}}(?:ed|able|ible)\b)[^\W_][\w'-]*)?"
+_WORDS = rf"(?!{_END})[^\W_][\w'-]{{0,40}}(?: (?!{_END}|\w{{3,40}}(?:ed|able|ible)\b)[^\W_][\w'-]{{0,40}})?"
 # In these texts "|" stands for words of distortions, "#" for other words of quality, "," for places.
 _NAME = re.compile(rf"\b(?:the|teh|my|our|your|his|her) ({_WORDS})\b(?! #)", re.I)
 _BARE_NAME = re.compile(rf"\b({_WORDS})(?= \|)", re.I)

@@ -31,7 +31,7 @@ OUTPUT = "read"
 LONGEST_TEXT, LONGEST = 2_000, 96  # characters of a question that are read, and tokens of these
 KEPT = 256  # cached texts, because all images of a folder often have the same question
 
-_CUT_OFF = re.compile(r"\s*[,;:-]\s*$")  # the end of a question without its options
+_CUT_OFF = re.compile(r"(?<!\s)\s*+[,;:-]\s*+$")  # the end of a question without its options
 
 INTENTS = (
     "yes",

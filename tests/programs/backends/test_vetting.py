@@ -3,6 +3,7 @@
 import json
 import math
 from contextlib import suppress
+from time import process_time
 from typing import Any
 
 import httpx
@@ -131,3 +132,13 @@ LEAVES = st.none() | st.booleans() | st.floats() | st.text()
 def test_any_body_is_accepted_or_refused_with_a_server_error(body: Any) -> None:
     with suppress(lm15.ServerError):
         assert vetted(body)
+
+
+@pytest.mark.parametrize(
+    "reasoning", ["```" + " " * 1_000_000 + "x", "```json" + "\n" * 60_000 + "{} ``", "[" * 60_000]
+)
+def test_reasoning_takes_no_time_that_grows_faster_than_its_length(reasoning: str) -> None:
+    began = process_time()
+    choices = vetted(with_choice(message={"role": "assistant", "content": "", "reasoning": reasoning}))["choices"]
+    assert choices[0]["message"]["content"] is None
+    assert process_time() - began < 1.0
