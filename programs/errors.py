@@ -7,6 +7,7 @@
     │   ├── ImageError              the file exists but cannot be assessed
     │   │   └── ImageNotFound       (also a FileNotFoundError)
     │   ├── ToolError               no such metric, not applicable, or not installed
+    │   │   └── UnknownToolNamed    (also an ImageError) the plan of one image has a tool that does not exist
     │   ├── BackendError            no such backend, or its key is missing
     │   ├── StateError              a saved program, or a predictor, does not fit this program
     │   └── WrongArgument           (also a TypeError) the program was called with unknown or missing arguments
@@ -76,6 +77,10 @@ class ImageNotFound(ImageError, FileNotFoundError):
 
 class ToolError(UserError):
     """A metric is unknown, does not apply to the given images, or is not installed; choose another or install it."""
+
+
+class UnknownToolNamed(ImageError, ToolError):
+    """The plan of an image lists a tool that its question names and that does not exist; choose another one."""
 
 
 class BackendError(UserError):

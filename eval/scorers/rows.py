@@ -69,19 +69,23 @@ def assess_set(
     wanted = {label: identity(label, query, compared) for label in labels} if results.length else {}
     kept = resume(results.outlines(), wanted, row_identity).finished
     todo = [label for label in labels if label not in kept]
-    for _ in watch(_kept(assess_labels(program, todo, query, workers), results, kept), len(kept), len(labels)):
+    for _ in watch(
+        _kept(assess_labels(program, todo, query, workers, accepted=bool(kept)), results, kept), len(kept), len(labels)
+    ):
         pass
     return SetRows(results, [kept[label] for label in labels], [sorted(parts_of(label.image)) for label in labels])
 
 
-def assess_labels(program: AgenticIQA | Scorer, labels: Sequence[LabeledImage], query: str, workers: int) -> NewRows:
+def assess_labels(
+    program: AgenticIQA | Scorer, labels: Sequence[LabeledImage], query: str, workers: int, *, accepted: bool = False
+) -> NewRows:
     """Assess every labeled image; yield its row as it comes: the result's JSON and the label's fields.
 
     A failed image has ``error`` instead of a result. After the last row, raises the error that ended the run (see
     ``StopRule``): a UserError not about one image, ``dspy.LMError`` if the model refuses or is unreachable, or a limit.
     """
     jobs = {Job(label.image, query, label.reference): label for label in labels}
-    stop = StopRule(workers)
+    stop = StopRule(workers, accepted)
     outcomes: Iterator[tuple[Job, Row | Failure]]
     if isinstance(program, Scorer):
         outcomes = run_many(program, jobs, workers, stop.should_stop, computes=program.computes)

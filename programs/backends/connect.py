@@ -76,7 +76,7 @@ def _lm(stage: StageConfig) -> dspy.LM:
         wire=reached,
         max_retries=stage.max_retries,
         in_flight=in_flight_at(place),
-        secrets=(*(() if reached.key == NO_KEY else (reached.key,)), *secrets_in(stage.api_base)),
+        secrets=reached.secrets,
         image_tokens=partial(image_tokens, stage.backend),
         timeout=stage.timeout,
         features=features_of(stage),

@@ -127,11 +127,10 @@ class Model:
             spend(spent)
 
     def recorded(self, spent: Spent, response: lm15.Response, share: float = 1.0) -> lm15.Response:
-        """Return the response for DSPy, without secrets, and record its usage in ``spent`` at this share of the price.
+        """Return the response for DSPy, and record its usage in ``spent`` at this share of the price.
 
         Raises ``lm15.InvalidRequestError`` if the model refused to answer.
         """
-        response = self._masked(response)
         spent.input_tokens = response.usage.input_tokens or 0
         spent.output_tokens = response.usage.output_tokens or 0
         self.most_input = max(self.most_input, spent.input_tokens)
@@ -145,16 +144,11 @@ class Model:
             why = " ".join(refused) or "no reason given"
             raise lm15.InvalidRequestError(f"the model refused to answer: {why}")
         # DSPy keeps the whole response in its cache, but only the token of the level is used later.
-        return replace(response, logprobs=level_token_only(response.logprobs or ()) or None, provider_data=None)
-
-    def _masked(self, response: lm15.Response) -> lm15.Response:
-        """Return the response without secrets that the server repeats, before it is parsed, logged or stored."""
-        parts = [
-            replace(part, text=masked(part.text, self.secrets)) if hasattr(part, "text") and part.text else part
-            for part in response.message.parts
-        ]
-        message, model = replace(response.message, parts=tuple(parts)), masked(response.model, self.secrets)
-        return replace(response, id=response.id and masked(response.id, self.secrets), model=model, message=message)
+        logprobs = response.logprobs or ()
+        spelled = "".join(logprob.token for logprob in logprobs)
+        if masked(spelled, self.secrets) != spelled:  # a secret in several tokens
+            logprobs = ()
+        return replace(response, logprobs=level_token_only(logprobs) or None, provider_data=None)
 
     def highest_usd(self, request: lm15.Request) -> float | None:
         """Return the most that a request can cost; ``None`` without a price."""

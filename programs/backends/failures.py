@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 from typing import Any
 
 from dspy import lm15
@@ -45,6 +46,7 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _ADVICE = re.compile(r"\n\n  (To fix|credential came from):.*", re.DOTALL)
 LONGEST_MESSAGE = 2_000  # characters
 _TEXT_KEYS = ("message", "msg", "detail", "error", "errors", "title", "reason")
+_ESCAPE = re.compile(r"\\[uxU0-7\"\\/]")
 _SHORTEST = 6  # characters: the beginning of a secret is removed, too, because a server may quote it truncated
 
 
@@ -94,16 +96,26 @@ def redacted(text: str, secrets: tuple[str, ...]) -> str:
 
 
 def masked(text: str, secrets: tuple[str, ...]) -> str:
-    """Return the text of an answer with ``***`` for each whole secret of at least 6 characters.
+    """Return a text that a server sent with ``***`` for each whole secret of at least 6 characters.
 
-    A secret is found in any case, as it is and escaped in JSON. Unlike ``redacted``, this keeps beginnings of a secret,
-    because an answer may contain them by chance.
+    A secret is found in any case, as it is and escaped in JSON, also in JSON inside JSON. Unlike ``redacted``, this
+    keeps beginnings of a secret, because an answer may contain them by chance.
     """
+    has_escapes, lower = _ESCAPE.search(text) is not None, text.lower()
     for secret in secrets:
-        if len(secret) >= _SHORTEST:
-            for form in {secret, json.dumps(secret)[1:-1]}:
-                text = re.sub(re.escape(form), "***", text, flags=re.IGNORECASE)
+        if len(secret) >= _SHORTEST and (has_escapes or secret.lower() in lower):
+            text = _in_any_form(secret).sub("***", text)
     return text
+
+
+@lru_cache(maxsize=64)
+def _in_any_form(secret: str) -> re.Pattern[str]:
+    """Return a pattern of a secret with each character as it is or as an escape of JSON or Python."""
+    forms = (
+        rf"(?:\\{{0,8}}{re.escape(c)}|\\{{1,8}}(?:u{{?0{{2,6}}{ord(c):02x}}}?|x{ord(c):02x}|{ord(c):03o}))"
+        for c in secret
+    )
+    return re.compile("".join(forms), re.IGNORECASE)
 
 
 def asked_to_wait(text: str) -> float | None:

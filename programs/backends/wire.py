@@ -1,8 +1,9 @@
 """Send requests over HTTP: to OpenAI-compatible servers with ``openai``, and to Anthropic and Google with lm15."""
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import Any
@@ -10,14 +11,16 @@ from typing import Any
 import httpx
 from dspy import lm15
 
-from agenticiqa.programs.backends.addresses import basic_login, without_login
-from agenticiqa.programs.backends.failures import retry_after
+from agenticiqa.configs.yaml_json import json_value
+from agenticiqa.programs.backends.addresses import basic_login, secrets_in, without_login
+from agenticiqa.programs.backends.failures import masked, retry_after
 from agenticiqa.programs.backends.held_images import marked
 from agenticiqa.programs.backends.json_schema import without_bounds
 from agenticiqa.programs.backends.providers import NO_KEY, Provider, TokenLimit
 from agenticiqa.programs.backends.transport import Transport, largest_answer
 from agenticiqa.programs.backends.usage import billed_output
 from agenticiqa.programs.backends.vetting import VETTED, vet_chat, vetted
+from agenticiqa.signatures.vocabulary import well_formed
 
 # The headers of the openai client that are sent. Headers about this machine, cookies, and values that the client reads
 # from the environment (such as an organization, which other servers must not get) are not sent.
@@ -39,6 +42,20 @@ class Server(ABC):
     key: str = field(repr=False)
     timeout: float
     max_tokens: int = 2048
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The key, and the login in the address: no text from the server keeps them."""
+        return (*(() if self.key == NO_KEY else (self.key,)), *secrets_in(self.address))
+
+    def cleaned(self, reply: httpx.Response) -> httpx.Response:
+        """Return a reply without secrets in its headers and body, and without lone surrogates in its JSON."""
+        text = masked(reply.content.decode("utf-8", "replace"), self.secrets)
+        if "\\ud" in text.lower():
+            with suppress(ValueError):
+                text = well_formed(json.dumps(json_value(text), ensure_ascii=False))
+        headers = [(name, masked(value, self.secrets)) for name, value in reply.headers.multi_items()]
+        return httpx.Response(reply.status_code, headers=headers, content=text.encode())
 
     def prepared(self, request: lm15.Request) -> lm15.Request:
         """Return the request with a mark for each held image; sending inserts the image's bytes into the body.
@@ -91,6 +108,7 @@ class ChatServer(Server):
             reply = error.response
         except openai.APIConnectionError as error:
             raise error.__cause__ or error  # noqa: B904 - the transport's error, with its own cause
+        reply = self.cleaned(reply)
         if reply.status_code >= 400:
             refused = dialect.normalize_error(reply.status_code, reply.text)
             refused.retry_after, refused.request_id = retry_after(reply.headers), reply.headers.get("x-request-id")
@@ -134,7 +152,7 @@ class NativeServer(Server):
         sent = httpx.Request(request.method, request.url, headers=request.headers, content=request.body)
         if basic := basic_login(self.address):
             sent.headers["Authorization"] = basic
-        reply = self._transport.handle_request(sent)
+        reply = self.cleaned(self._transport.handle_request(sent))
         if reply.status_code < 300:
             vetted(reply, VETTED[self.provider.route])
         yield HttpResponse(reply.status_code, reply.reason_phrase, reply.headers.multi_items(), reply.content)

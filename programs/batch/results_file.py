@@ -378,7 +378,7 @@ def _reason(kept: Identity, wanted: Identity) -> str:
 
 
 def _line(row: Row) -> bytes:
-    return f"{json.dumps(row, ensure_ascii=False, allow_nan=False)}\n".encode()
+    return f"{json.dumps(row, ensure_ascii=False, allow_nan=False)}\n".encode("utf-8", "replace")
 
 
 def _is_cut_row(line: bytes, before: bytes) -> bool:

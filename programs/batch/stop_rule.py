@@ -6,7 +6,7 @@ import dspy
 
 from agenticiqa.programs.backends.failures import NoConnection
 from agenticiqa.programs.backends.limits import Halted, LimitReached
-from agenticiqa.programs.errors import ImageError, Unforeseen, UserError
+from agenticiqa.programs.errors import ImageError, Unanswered, Unforeseen, UserError
 
 FAILURES_IN_A_ROW = 5  # model failures, beyond those of images under way, after which a model counts as unreachable
 FATAL = (
@@ -21,9 +21,13 @@ FATAL = (
 
 @dataclass
 class StopRule:
-    """The rule that ends a run of ``workers`` images at a time; ``ended_by`` is the error that ended it."""
+    """The rule that ends a run of ``workers`` images at a time; ``ended_by`` is the error that ended it.
+
+    ``accepted`` is whether the server answered about an image, in this run or before a resumed one.
+    """
 
     workers: int
+    accepted: bool = False
     in_a_row: int = 0
     answered: bool = False  # whether an image was assessed, or failed for a reason other than an unreachable server
     ended_by: Exception | None = None
@@ -32,15 +36,19 @@ class StopRule:
         """Return whether to end the run after this outcome, a result or an error; later calls then return True, too.
 
         A run ends at once after a user error that does not concern this image, a key or model that the server refuses,
-        a reached limit, or if the server was never reachable in this run. It ends after several model failures in a row
-        if the server is unreachable or refuses every request. (It may refuse a single image for its size or format.)
+        a reached limit, or if the server was never reachable in this run. Status 403 may concern a single image, as
+        from a moderation or a firewall, so it ends a run only if the first images all get it. A run ends after several
+        model failures in a row if the server is unreachable or refuses every request. (It may refuse a single image for
+        its size or format.)
         """
         failed = isinstance(outcome, dspy.LMError | Unforeseen)
+        self.accepted |= isinstance(outcome, Unanswered) or not isinstance(outcome, Exception)
         self.in_a_row = self.in_a_row + 1 if failed else 0
         never_there = not self.answered and _is_unreachable(outcome)
         self.answered |= not never_there
+        of_image = _is_forbidden(outcome) and (self.accepted or self.in_a_row < self.workers)
         if (
-            isinstance(outcome, FATAL)
+            (isinstance(outcome, FATAL) and not of_image)
             or never_there
             or (isinstance(outcome, UserError) and not isinstance(outcome, ImageError))
             or (failed and self.in_a_row >= FAILURES_IN_A_ROW + 2 * self.workers)
@@ -48,6 +56,10 @@ class StopRule:
             assert isinstance(outcome, Exception)
             self.ended_by = outcome
         return self.ended_by is not None
+
+
+def _is_forbidden(outcome: object) -> bool:
+    return isinstance(outcome, dspy.LMAuthError) and getattr(outcome.__cause__, "status", None) == 403
 
 
 def _is_unreachable(outcome: object) -> bool:

@@ -55,7 +55,7 @@ class RunState:
             skipped=dict(inputs.skipped),
             settings=plan.settings,
         )
-        return cls(plan, summary, StopRule(workers), inputs.problems, results)
+        return cls(plan, summary, StopRule(workers, accepted=plan.finished > 0), inputs.problems, results)
 
     @property
     def kept_file(self) -> Path | None:

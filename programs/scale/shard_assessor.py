@@ -138,7 +138,7 @@ class ShardAssessor:
         """
         stop_rule, under_way = StopRule(self.run.workers), dict[int, _OpenShard]()
         to_row = rows_with_fit_inputs(self.program)
-        jobs = self._jobs(shards, under_way)
+        jobs = self._jobs(shards, under_way, stop_rule)
         try:
             for job, outcome in assess_many(self.program, jobs, self.run.workers, to_row, stop_rule.should_stop):
                 assert isinstance(job, _PlacedJob)
@@ -153,10 +153,13 @@ class ShardAssessor:
         if stop_rule.ended_by:
             yield ShardOutcome(-1, stopped_by=str(stop_rule.ended_by))
 
-    def _jobs(self, shards: Iterable[Shard], under_way: dict[int, _OpenShard]) -> Iterator[_PlacedJob]:
+    def _jobs(
+        self, shards: Iterable[Shard], under_way: dict[int, _OpenShard], stop_rule: StopRule
+    ) -> Iterator[_PlacedJob]:
         for shard in shards:
             state = under_way[shard.number] = _OpenShard(shard, self._kept(shard))
             begun = {**state.rows}
+            stop_rule.accepted |= bool(begun)
             try:
                 for place, job in enumerate(jobs_of(shard, self.run.question, state.skipped)):
                     if current().limits.halted.is_set():

@@ -35,6 +35,7 @@ from agenticiqa.programs.stages.side_by_side import StageModule
 from agenticiqa.signatures.answers.answer_fields import faults, read_fields
 from agenticiqa.signatures.answers.json_text import Unreadable, too_much
 from agenticiqa.signatures.answers.model_answer import ModelAnswer
+from agenticiqa.signatures.vocabulary import well_formed
 
 logger = logging.getLogger(__name__)
 
@@ -168,12 +169,12 @@ class CheckedPredict(StageModule, Generic[A]):
                     current().usage.note_parsing(self.stage, parsed.notes if isinstance(parsed, ModelAnswer) else ())
                     rejected = {self.stage: reasons} if reasons else {}
                     return Reply(parsed, prediction.get("logprobs"), rejected, model)
-                reasons[-1] = excerpt(reasons[-1])
+                raw, reasons[-1] = well_formed(raw), excerpt(well_formed(reasons[-1]))
                 outputs.append("" if too_much(raw) else raw)
                 progress.rejected(turn.place, reasons, time.perf_counter() - started, evidence)
                 if self.worth_correcting and not self.worth_correcting(raw):
                     break
-            progress.unanswered(self.stage, self.attempts, excerpt(turn.text or raw, LONGEST_LOGGED))
+            progress.unanswered(self.stage, self.attempts, excerpt(well_formed(turn.text) or raw, LONGEST_LOGGED))
             raise Unanswered(self.stage, reasons, excerpt(raw), parsed, outputs)
         except Exception:
             forget_answers([call for turn in turns for call in turn.asked])

@@ -8,7 +8,7 @@ from functools import partial
 
 from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.backends.run_context import current
-from agenticiqa.programs.errors import Unanswered, excerpt
+from agenticiqa.programs.errors import Unanswered, UnknownToolNamed, excerpt
 from agenticiqa.programs.events import event
 from agenticiqa.programs.images import LoadedImage, prompt_inputs
 from agenticiqa.programs.questions.options import question_part
@@ -19,7 +19,7 @@ from agenticiqa.programs.stages.plan_rules import enforce, violations
 from agenticiqa.programs.stages.protocols import Planned, RejectedAnswers
 from agenticiqa.programs.stages.side_by_side import StageModule, beside
 from agenticiqa.programs.tools.tool import Tool, find_tool, unknown_tool
-from agenticiqa.programs.tools.tool_names import spelled_tools, without_options
+from agenticiqa.programs.tools.tool_names import spelled_tools, tool_spellings, without_options
 from agenticiqa.signatures.lexicon import distortions_in
 from agenticiqa.signatures.planner import PlanAnswer, plan_signature
 from agenticiqa.signatures.types import PlannerOutput, QueryType, unique
@@ -60,12 +60,12 @@ class Planner(StageModule):
         self.prefetch = prefetch
 
     def forward(self, image: LoadedImage, query: str, reference: LoadedImage | None, feedback: str) -> Planned:
-        """See ``protocols.PlannerStage``. Raises ToolError when the question itself names an unknown tool."""
+        """See ``protocols.PlannerStage``. Raises UnknownToolNamed when the question itself names an unknown tool."""
         doubted, tools = False, spelled_tools(query, self.toolbox)
 
         def check(answer: PlanAnswer) -> None:
             nonlocal doubted
-            refuse_unknown_tools(answer.required_tool, query, self.toolbox)
+            refuse_unknown_tools(answer.required_tool, query, self.toolbox, image.source)
             wrong = violations(answer)
             if not doubted and (overlooked := distortions_overlooked(answer, query)):
                 doubted = True  # the lexicon may be wrong, so a repeated answer is accepted
@@ -157,12 +157,15 @@ def not_named(required: Collection[str], named: Collection[str]) -> list[str]:
     return [f"dropped {listed} from required_tool, because the question names no such tool"]
 
 
-def refuse_unknown_tools(names: list[str], query: str, known: Collection[str]) -> None:
-    """Raise ToolError if the question itself, not only the model's plan or an option, names an unknown tool."""
-    question = without_options(query).lower()
+def refuse_unknown_tools(names: list[str], query: str, known: Collection[str], image: str) -> None:
+    """Raise UnknownToolNamed if a plan lists an unknown tool that the question itself spells as a tool.
+
+    The plan decides which of these words are tools, so the error fails its image only.
+    """
+    spelled = {word.casefold() for word in tool_spellings(without_options(query))}
     for name in names:
-        if not find_tool(name, known) and name.lower() in question:
-            raise unknown_tool(name, known)
+        if not find_tool(name, known) and name.casefold() in spelled:
+            raise UnknownToolNamed(str(unknown_tool(name, known)), image)
 
 
 def feedback_on(plan: PlannerOutput, reason: str) -> str:

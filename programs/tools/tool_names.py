@@ -29,6 +29,7 @@ _UNKNOWN_NAME = re.compile(
 )
 # Counts only if it is similar to the name of a known tool: "use SSMI", but not "use HDR".
 _MISSPELLED_NAME = re.compile(r"\b(?i:us(?:e|ing)|run|apply)\s+(?:the\s+)?([A-Z][A-Z\d-]{2,})(?![\w+])")
+_SPELLING = re.compile(r"(?<![\w-])[A-Z][A-Z\d-]{2,40}(?![\w-])")
 _SIMILARITY = 0.74  # minimum ratio of difflib; two swapped letters of four give 0.75
 # A question about the tools themselves, or a report of a tool's result, does not request a tool.
 _ABOUT_TOOLS = re.compile(
@@ -98,6 +99,11 @@ def spelled_tools(query: str, tools: Collection[str]) -> list[str]:
     """
     matches = _spelled(frozenset(tools)).finditer(readable(without_options(query)))
     return unique(tool for match in matches if (tool := find_tool(match[0], tools)))
+
+
+def tool_spellings(question: str) -> list[str]:
+    """Return the words of a question that are spelled like a metric, as "MAGIQ" in a text not all in capitals."""
+    return [] if question.isupper() else _SPELLING.findall(question)
 
 
 def without_options(query: str) -> str:

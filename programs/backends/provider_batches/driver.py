@@ -13,9 +13,8 @@ from threading import RLock
 from typing import IO, TYPE_CHECKING
 
 from agenticiqa.configs import StageConfig
-from agenticiqa.programs.backends.addresses import secrets_in, without_login
+from agenticiqa.programs.backends.addresses import without_login
 from agenticiqa.programs.backends.connect import server_of
-from agenticiqa.programs.backends.failures import masked
 from agenticiqa.programs.backends.held_images import with_held_images
 from agenticiqa.programs.backends.limits import LimitReached, Limits
 from agenticiqa.programs.backends.provider_batches.manifest import ALL, Batch, Manifest, Request
@@ -233,7 +232,6 @@ class Batches:
         """Store the answers; requests without one are sent again with the next batch."""
         assert batch.handle is not None
         service, waiting = self._service_at(batch), self.manifest.waiting(batch.n)
-        hidden = (service.server.key, *secrets_in(batch.api_base))
         broken, unexpected, faults = 0, 0, dict[str, BatchAnswer]()
         answers: list[tuple[str, int, bytes]] = []
         for answer in service.results(batch.handle):
@@ -244,8 +242,7 @@ class Batches:
             elif answer.is_fault:
                 faults.setdefault(answer.id, answer)
             else:
-                body = masked(answer.body.decode("utf-8", "replace"), hidden).encode()
-                answers.append((answer.id, answer.status, body))
+                answers.append((answer.id, answer.status, answer.body))
             if len(answers) == AT_A_TIME:
                 self.manifest.keep(batch.n, answers)
                 answers = []

@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 import httpx
 
 from agenticiqa.configs.yaml_json import json_value
-from agenticiqa.programs.backends.failures import redacted
+from agenticiqa.programs.backends.failures import masked, redacted
 from agenticiqa.programs.backends.transport import proxy_for
 from agenticiqa.programs.backends.wire import SENT, Server, openai_client
+from agenticiqa.signatures.vocabulary import well_formed
 
 LABEL = "agenticiqa"  # the key in a batch's metadata under which it stores this program's name for it
 MOST_LISTED = 2000  # batches or files of an account that are searched, the newest first
@@ -109,7 +110,7 @@ class OpenAIFiles:
     def upload(self, path: Path, name: str) -> str:
         """Upload the file to the provider under this name, and return its id."""
         with _as_service_error(self.server), path.open("rb") as file:
-            return _id_of(self.client.files.create(file=(f"{name}.jsonl", file), purpose="batch"))
+            return self._id_of(self.client.files.create(file=(f"{name}.jsonl", file), purpose="batch"))
 
     def uploaded(self, name: str) -> str | None:
         """Return the newest file with this name; ``None`` without one, or if a gateway cannot list files."""
@@ -124,7 +125,7 @@ class OpenAIFiles:
             begun = self.client.batches.create(
                 input_file_id=file, endpoint="/v1/chat/completions", completion_window="24h", metadata={LABEL: name}
             )
-            return _id_of(begun)
+            return self._id_of(begun)
 
     def find(self, name: str) -> str | None:
         """Return the id of the batch with this name in its metadata; ``None`` without one."""
@@ -137,10 +138,10 @@ class OpenAIFiles:
         with _as_service_error(self.server):
             batch = self.client.batches.retrieve(handle)
         errors = (batch.errors.data if batch.errors else None) or []
-        message = "; ".join(f"{error.code}: {error.message}" for error in errors[:3])
+        message = "; ".join(f"{error.code}: {error.message}" for error in errors[:3]) or str(batch.status)
         full = any(error.code == "token_limit_exceeded" for error in errors)
         is_over = batch.status in FINISHED
-        return Progress(is_over, message or str(batch.status), batch.status == "failed", full)
+        return Progress(is_over, _shown(message, self.server), batch.status == "failed", full)
 
     def results(self, handle: str) -> Iterator[BatchAnswer]:
         """Yield the answers in both files of a batch (answered and failed requests), in any order."""
@@ -149,11 +150,18 @@ class OpenAIFiles:
             for file in filter(None, (batch.output_file_id, batch.error_file_id)):
                 try:
                     with self.client.files.with_streaming_response.content(file) as reply:
-                        yield from answers_in(reply.iter_lines())
+                        yield from answers_in(masked(line, self.server.secrets) for line in reply.iter_lines())
                 except Exception as error:
                     if getattr(error, "status_code", None) != 404:
                         raise
                     yield BatchAnswer("")  # the file was deleted
+
+    def _id_of(self, created: object) -> str:
+        """Return the id of an object that the provider created. Raises ServiceError without an id."""
+        id = getattr(created, "id", None)
+        if not isinstance(id, str) or not id:
+            raise ServiceError("the provider's response has no id")
+        return masked(id, self.server.secrets)
 
     def cancel(self, handle: str) -> None:
         """End the batch early; answers that the provider already has are kept."""
@@ -195,13 +203,10 @@ def _as_service_error(server: Server) -> Iterator[None]:
     except (OpenAIError, httpx.HTTPError, OSError, ValueError) as error:
         status = getattr(error, "status_code", None)
         message = getattr(error, "message", None) or str(error) or type(error).__name__
-        text = redacted(" ".join(str(message).split()), (server.key,))[:LONGEST_MESSAGE]
+        text = _shown(str(message), server)
         raise ServiceError(f"status {status}: {text}" if status else text, status) from error
 
 
-def _id_of(created: object) -> str:
-    """Return the id of an object that the provider created. Raises ServiceError without an id."""
-    id = getattr(created, "id", None)
-    if not isinstance(id, str) or not id:
-        raise ServiceError("the provider's response has no id")
-    return id
+def _shown(message: str, server: Server) -> str:
+    """Return a message of a server as one line without secrets and lone surrogates."""
+    return redacted(" ".join(well_formed(message).split()), server.secrets)[:LONGEST_MESSAGE]

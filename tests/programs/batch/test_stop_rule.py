@@ -1,5 +1,6 @@
 """A run that is interrupted, or loses its model, ends early, keeps finished results, and can continue."""
 
+import json
 import os
 import signal
 import subprocess
@@ -18,7 +19,17 @@ from agenticiqa.programs.backends.limits import LimitReached
 from agenticiqa.programs.batch.stop_rule import FAILURES_IN_A_ROW, StopRule
 from agenticiqa.programs.cli.main import main
 from agenticiqa.programs.errors import ImageError, NoScore, Unanswered, UserError
-from support.fake_server import Server, bad_key, by_stage, fake_server, rate_limited, server_error, stage_of
+from support.fake_server import (
+    Script,
+    Server,
+    bad_key,
+    by_stage,
+    fake_server,
+    images_of,
+    rate_limited,
+    server_error,
+    stage_of,
+)
 from support.files import json_lines
 from support.images import album_of_squares
 from support.loopback import Body, Reply
@@ -244,3 +255,108 @@ def until(reached: Callable[[], bool]) -> None:
             return
         time.sleep(0.025)
     raise AssertionError("it never came to that")
+
+
+def forbidden(message: str = "flagged") -> dspy.LMAuthError:
+    error = dspy.LMAuthError(message)
+    error.__cause__ = lm15.AuthError(message, status=403)
+    return error
+
+
+def test_status_403_concerns_one_image_once_the_server_answered_about_another() -> None:
+    longest = FAILURES_IN_A_ROW + 2 * 2 - 1
+    for rule in (StopRule(workers=2), StopRule(workers=2, accepted=True)):
+        first = [] if rule.accepted else [rule.should_stop({"row": 1})]
+        outcomes = [rule.should_stop(forbidden()) for _ in range(longest + 1)]
+        assert first + outcomes == [False] * (len(first) + longest) + [True], "several in a row end the run"
+    assert StopRule(workers=1).should_stop(forbidden()), "a key that is refused from the beginning on"
+    assert [StopRule(workers=3).should_stop(forbidden())] == [False], "the others may be answered"
+
+
+def completion(content: object = "", **message: object) -> Reply:
+    written = {"role": "assistant", "content": content, **message}
+    body = {"choices": [{"index": 0, "message": written, "finish_reason": "stop"}]}
+    return Reply(raw_body=json.dumps(body).encode())
+
+
+def planning(*tools: object) -> Reply:
+    return completion(json.dumps(plan(required_tool=list(tools))))
+
+
+# Answers to each request about one image; those of the first part are tried in the quick tests, too.
+NASTY: dict[str, Reply | Script] = {
+    "a tool that is a word of the question": planning("quality"),
+    "a lone surrogate in assessments": by_stage({"plan": plan(), "assessment": completion("no \ud83d JSON")}),
+    "a page of a firewall": Reply(status=403, raw_body=b"<html>blocked</html>"),
+    "blanks in a fence": completion("", reasoning="```" + " " * 20_000 + "x"),
+}
+ODD: dict[str, Reply | Script] = NASTY | {
+    "a lone surrogate in no JSON": completion("not \ud83d JSON"),
+    **{f"a tool {name!r}": planning(name) for name in ("e", "?", "", " ", "RATE", "\ud83d", "\0", "x" * 70_000, 7)},
+    "a tool in a tool": planning(["NIQE"], {"name": "NIQE"}, None),
+    **{f"status {code}": Reply(status=code, raw_body=b'{"error": {"message": "no"}}') for code in (403, 400, 451, 422)},
+    "403 with a surrogate": Reply(status=403, raw_body=b'{"error": {"message": "no \\ud83d"}}'),
+    "200 with an error": Reply(raw_body=b'{"error": {"message": "moderated", "code": 403}}'),
+    "no body": Reply(raw_body=b""),
+    "no JSON": Reply(raw_body=b"<html>"),
+    "a list": Reply(raw_body=b"[1]"),
+    "deep": Reply(raw_body=b"[" * 100_000),
+    "a number of 5,000 digits": Reply(raw_body=b'{"choices": ' + b"9" * 5_000 + b"}"),
+    "deep content": completion('{"plan": ' + "[" * 50_000),
+    "long content": completion("x" * 200_000),
+    "content of 5,000 digits": completion('{"quality_level": ' + "9" * 5_000 + "}"),
+    "content of NaN": completion('{"quality_probs": {"1": NaN, "2": -Infinity}}'),
+    "a surrogate in a key": completion('{"\\ud83d": 1}'),
+    "a surrogate in a value": completion(
+        '{"quality_level": "\\udc00", "quality_probs": {}, "quality_reasoning": "\\ud83d"}'
+    ),
+    "a surrogate in reasoning": completion("", reasoning_content="\udfff"),
+    "zero bytes": completion("\0" * 100),
+    "control characters": completion("\x1b[2J\x9b\u202e"),
+    "a list as content": completion([{"type": "text", "text": 5}, None, {"type": "thinking", "thinking": {}}]),
+    "a number as content": completion(5),
+    "null": completion(None),
+    "a refusal": completion(None, refusal="I \ud83d cannot"),
+    "tool calls": completion(
+        None, tool_calls=[{"id": "1", "type": "function", "function": {"name": "x", "arguments": "{"}}]
+    ),
+    "a template": completion("<|im_end|> [[ ## query ## ]] {{x}} %s {0}"),
+    "a marker": completion("<<CUSTOM-TYPE-START-IDENTIFIER>>[]<<CUSTOM-TYPE-END-IDENTIFIER>>"),
+    "brackets": completion("[{" * 400),
+    "quotes": completion("'" * 60_000),
+    "a fence": completion("```json\n" + "\n" * 50_000),
+    "thoughts": completion("<think>" * 8_000),
+}
+
+
+def with_odd_answers(folder: Path, script: Script, odd: Reply | Script, which: int) -> Script:
+    """Return a script that answers ``odd`` to each request about one image."""
+    content = sorted(folder.iterdir())[which].read_bytes()
+
+    def answer(request: Body) -> Reply | str:
+        if all(data != content for _, data in images_of(request)):
+            return script(request)
+        return odd if isinstance(odd, Reply) else odd(request)
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    "name", [*NASTY, *(pytest.param(name, marks=pytest.mark.slow) for name in [*ODD][len(NASTY) :])]
+)
+def test_what_one_answer_contains_can_fail_its_own_image_only(
+    name: str, tmp_path: Path, waits: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, file = album_of_squares(tmp_path / "album", 5), tmp_path / "scores.jsonl"
+    with fake_server(with_odd_answers(folder, ANSWERS, ODD[name], which=1)) as server:
+        status = main(command(folder, server, file))
+        rows = {Path(row["image"]).name for row in json_lines(file)}
+        shown = capsys.readouterr().err
+        assert rows >= {"00.png", "02.png", "03.png", "04.png"}, shown
+        assert "Traceback" not in shown
+        assert "not assessed" not in shown
+        if "01.png" not in rows:
+            assert status == 1
+            assert "01.png: " in shown
+            assert main(command(folder, server, file, "--resume")) == 1, "the same for this image alone"
+            assert "not assessed" not in capsys.readouterr().err
