@@ -38,6 +38,7 @@ CONFIDENCE = 0.95
 Z = 1.959964  # the normal quantile of that confidence
 FEW_CONTENTS = 25  # scenes up to which the curve is refitted without each one, and coverage is slightly too low
 COMPLETE = 1 - 1e-9  # a correlation that counts as 1, where Fisher's z is infinite
+WIDENED = "interval widened to that of PLCC raw, which includes 0, because a curve also follows chance"
 NOT_FITTED = "too few images to fit a curve, so this is the raw PLCC"
 
 
@@ -133,7 +134,7 @@ def after_curve(fit: Fit, predictions: ArrayLike, mos: ArrayLike, contents: Sequ
     ``note`` says so. With up to ``FEW_CONTENTS`` scenes the curve is refitted without each of them.
 
     The curve fit also follows chance, which biases PLCC upward. If the raw PLCC's interval includes 0, this interval
-    is therefore extended to include it.
+    is therefore extended to include it, and ``note`` says so.
     """
     x, y = checked(predictions, mos)
     n, blocks, curve, raw = len(x), blocks_of(contents), fit(x, y), interval(plcc, x, y, contents)
@@ -155,7 +156,7 @@ def after_curve(fit: Fit, predictions: ArrayLike, mos: ArrayLike, contents: Sequ
     ends = correlation.low, correlation.high, raw.low, raw.high
     known = [end for end in ends if end is not None]
     if len(known) == len(ends) and known[2] <= 0 <= known[3]:
-        correlation = replace(correlation, low=min(known), high=max(known))
+        correlation = replace(correlation, low=min(known), high=max(known), note=WIDENED)
     return correlation, _rmse(error, errors, n, None)
 
 

@@ -47,7 +47,7 @@ examples:
       use the adapter
 
 50 to 200 labeled images are enough. No model is used. The adapter is tested on held-out labels and saved only if it
-helps there.
+helps there, or with --save-anyway.
 
 exit status: 0 the adapter was saved, 1 it was not saved, 2 wrong usage
 """
@@ -123,6 +123,7 @@ examples:
   agenticiqa report runs/live --html report.html                 a page that opens from disk, without a server
   agenticiqa report runs/live runs/other --html both.html        several runs, each compared with the first
   agenticiqa report runs/live --latex table.tex --csv table.csv  the table of results in two formats
+  agenticiqa report scores.jsonl --html sheet.html               the contact sheet of saved results of assess
 """
 DATASETS_EXAMPLES = """\
 examples:
@@ -239,7 +240,13 @@ COMPARE: Options = (
     *COMPARE_IMAGES,
 )
 REPORT: Options = (
-    Option("RUN", "folder that `evaluate --out` wrote", Path, nargs="+", dest="runs"),
+    Option(
+        "RUN",
+        "folder that `evaluate --out` wrote; or results of assess (--jsonl, --parquet), for --html and --csv",
+        Path,
+        nargs="+",
+        dest="runs",
+    ),
     NAME,
     MOS_RANGE,
     Option("--html FILE", "write a page with tables, charts and all images (copied to a folder beside it)", Path),
@@ -257,6 +264,7 @@ CALIBRATE_ADAPTER: Options = (
     Option("LABELS", f"{DATA_HELP}. Or a table of pairs with the columns better and worse", Path, dest="labels"),
     Option("--out FILE", OUT_HELP, Path, Path("adapter.npz")),
     FORCE,
+    Option("--save-anyway", "save the adapter even if it does not clearly improve held-out scores", bool),
     *LABELS,
     WITHOUT_MODEL,
 )

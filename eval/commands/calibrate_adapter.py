@@ -16,7 +16,16 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from agenticiqa.eval.calibrate.adapter_fit import GivenLabels, conformal_spread, fit_adapter, helps, label_weights
+from agenticiqa.eval.calibrate.adapter_fit import (
+    ADDS,
+    FOLLOWS,
+    NEARER,
+    GivenLabels,
+    conformal_spread,
+    fit_adapter,
+    helps,
+    label_weights,
+)
 from agenticiqa.eval.commands.label_options import labels_to_fit
 from agenticiqa.eval.intervals import accuracy, difference_interval, interval, rmse_interval
 from agenticiqa.eval.labels.sources import holds_labels, open_source
@@ -35,6 +44,10 @@ from agenticiqa.programs.tools.metrics.learned_iqa import SHA256, TOOL, mos_and_
 from agenticiqa.programs.tools.training_images import trained_on_count
 
 FEWEST_LABELS, FEWEST_CONTENTS = 15, 3
+RULE = (
+    f"Adapted scores must follow the labels ({FOLLOWS:.1%}, one-sided), and add to the shipped scores ({ADDS:.0%}) or "
+    f"have a smaller error ({NEARER:.0%}; the intervals above have 95 %)"
+)
 FEWEST_GROUPS = 10  # groups of pairs that share no image; with fewer, folds are made of images
 
 
@@ -68,8 +81,11 @@ def run(args: Namespace) -> int:
         print_error(
             f'the shipped scorer was trained on {trained} of these images, so "before" is too optimistic for new images'
         )
-    if len(known) < FEWEST_LABELS or not helps(tested, scores):
-        print(f"Not saved: these {count} {kind} do not clearly improve the scores of held-out images. Add more.")
+    if not args.save_anyway and (len(known) < FEWEST_LABELS or not helps(tested, scores)):
+        print(
+            f"Not saved: these {count} {kind} do not clearly improve the scores of held-out images. {RULE}. Add more "
+            f"{kind}, or --save-anyway."
+        )
         return SOME_FAILED
     images, level, shipped, spread, error = [*seen.values()], fit.level, fit.shipped, None, None
     if labels.pairs:  # pairs do not determine a scale: the mean and deviation of the shipped scores are kept

@@ -1,8 +1,10 @@
 """``agenticiqa report``: write a page and tables about the runs of ``agenticiqa evaluate``."""
 
+import os
 from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agenticiqa.eval.report.model import ReportTable, comma_separated, latex, markdown, markdown_text
@@ -10,10 +12,15 @@ from agenticiqa.eval.report.page.kept_run import KeptRun, read_run
 from agenticiqa.eval.report.page.pages import report_of, write_page
 from agenticiqa.eval.report.rating_tables import numbers
 from agenticiqa.eval.report.run_scores import names_of
+from agenticiqa.programs.batch.job import Job
+from agenticiqa.programs.batch.results_file import question_of
 from agenticiqa.programs.cli.output_paths import check_outputs, write_all
+from agenticiqa.programs.cli.overview import table_text, write_files
 from agenticiqa.programs.cli.printable import is_stdout, write_csv, write_output
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
 from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.page.entry import entry_of, worst_key
+from agenticiqa.programs.scale.names import holds_results
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -24,6 +31,10 @@ def run(args: Namespace) -> int:
     if is_stdout(args.html):
         raise UserError("--html needs the name of a file, because copies of images go to a folder beside it")
     check_outputs(args)
+    if saved := [place for place in args.runs if holds_results(place)]:
+        if len(saved) < len(args.runs) or args.markdown or args.latex or args.name or args.mos_range:
+            raise UserError(f"{saved[0]}: results of assess have no MOS; name only such results, with --html or --csv")
+        return _show_results(args)
     folders = [*dict.fromkeys(args.runs)]
     runs = [read_run(folder, name) for folder, name in zip(folders, names_of(folders, args.name or ()), strict=True)]
     questions, ratings = ([run for run in runs if run.asks_questions is kind] for kind in (True, False))
@@ -43,6 +54,30 @@ def run(args: Namespace) -> int:
     if not done:
         print(_markdown(tables), end="")
     return OK if all(done) else SOME_FAILED
+
+
+def _show_results(args: Namespace) -> int:
+    """Write the contact sheet and the table of saved results of ``assess``, or print the images by score."""
+    from agenticiqa.programs.scale.table import result_rows  # an import of pyarrow
+
+    entries, failed = {}, []
+    for place in args.runs:
+        for row in result_rows(place):
+            if row.get("error") is not None:
+                failed.append(f"{row['image']}: {row['error']}")
+                continue
+            row |= {name: _found(row[name], place.parent) for name in ("image", "reference", "map") if row.get(name)}
+            entries[Job(row["image"], question_of(row), row.get("reference"))] = entry_of(row)
+    in_order = dict(sorted(entries.items(), key=lambda item: worst_key(item[1])))
+    done = write_files(args, in_order, failed)
+    if not done:
+        print(table_text([*in_order.values()]), end="")
+    return OK if all(done) else SOME_FAILED
+
+
+def _found(name: str, folder: Path) -> str:
+    """Return the path of a file that a row names relative to the current folder or to the folder of the results."""
+    return name if os.path.exists(name) or not (folder / name).exists() else str(folder / name)
 
 
 def together(runs: Sequence[KeptRun]) -> "DataFrame":

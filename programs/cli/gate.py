@@ -69,7 +69,7 @@ def run(args: Namespace) -> int:
 
 def _run_on_results(policy: GatePolicy, places: Sequence[str], args: Namespace) -> int:
     """Apply the policy to saved results: write the requested files, or print a line for each result as it is read."""
-    check_outputs(args, (), *places, args.policy)
+    check_outputs(args)
     results = _verdicts(policy, places)
     if args.html or args.csv or args.jsonl:
         kept = [*results]

@@ -7,6 +7,7 @@ import pytest
 from scipy.special import expit
 
 from agenticiqa.eval.intervals import (
+    WIDENED,
     Interval,
     accuracy,
     after_curve,
@@ -214,3 +215,10 @@ def test_an_error_has_an_interval_of_at_least_zero() -> None:
     assert found.value == pytest.approx(0.2)
     assert found.low == 0
     assert found.high > 0.2
+
+
+@pytest.mark.parametrize(("noise", "is_widened"), [(9.0, True), (0.1, False)])
+def test_a_widened_interval_of_a_fitted_plcc_says_so(noise: float, is_widened: bool) -> None:
+    rng, x = np.random.default_rng(0), np.arange(30.0)
+    fitted, _ = after_curve(fit_logistic, x, x / 10 + rng.normal(0, noise, 30), [*map(str, range(30))])
+    assert (fitted.note == WIDENED) is is_widened

@@ -123,8 +123,13 @@ def test_labels_that_do_not_help_are_refused(album: Path, kind: str, capsys: pyt
     file, out = written(album / f"{kind}.csv", "image,mos", chosen), album / f"{kind}.npz"
     words = ["calibrate", "adapter", str(file), "--out", str(out), "--mos-range", "0", "100"]
     assert main(words) == SOME_FAILED
-    assert "Not saved" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "Not saved" in printed
     assert not out.exists()
+    if kind == "shuffled":
+        assert "smaller error (99%; the intervals above have 95 %)" in printed
+        assert main([*words, "--save-anyway"]) == OK
+        assert len(adapter_in(out).about["images"]) == len(chosen)
 
 
 @pytest.mark.parametrize("shared", [False, True])

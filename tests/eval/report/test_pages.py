@@ -14,7 +14,7 @@ from agenticiqa.eval.cli import main
 from agenticiqa.eval.intervals import Interval
 from agenticiqa.eval.report.model import ReportTable
 from agenticiqa.eval.report.page import sections
-from agenticiqa.eval.report.page.kept_run import read_run
+from agenticiqa.eval.report.page.kept_run import KeptRun, read_run
 from agenticiqa.eval.report.page.samples import packed, steps_of
 from agenticiqa.eval.report.page.sections import (
     bars,
@@ -168,6 +168,21 @@ def test_a_run_without_a_recorded_command_is_reported(run_folder: Path) -> None:
     assert command(read_run(run_folder)).startswith(
         "# command unknown: the run was started from Python, or by an older version"
     )
+
+
+@pytest.mark.parametrize(
+    ("made_with", "end"),
+    [
+        ({"version": "1.2"}, "  # version 1.2"),
+        ({"made_of": {"agenticiqa": "1.2"}}, "  # version 1.2"),
+        ({"made_of": {"pyiqa": "0.1"}}, "  # pyiqa 0.1"),
+        ({"made_of": {"source_sha256": "ab"}}, "niqe"),
+    ],
+)
+def test_the_version_of_a_run_comes_from_where_it_was_kept(made_with: dict[str, Any], end: str) -> None:
+    run = KeptRun(Path("run"), {"command": "agenticiqa evaluate labels.csv --scorer niqe"}, made_with)
+    assert command(run).endswith(end)
+    assert "unknown" not in command(run)
 
 
 def test_equal_lines_and_bars_are_merged() -> None:

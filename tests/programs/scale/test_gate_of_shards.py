@@ -1,6 +1,7 @@
 """Results of assess, as shards and as JSON lines, read by gate, as a user calls it."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -57,3 +58,26 @@ def test_gate_reads_kept_results(two_runs: Path, capsys: pytest.CaptureFixture[s
     Path("second/1.png").unlink()
     assert main(["gate", "b", "--policy", "policy.yaml"]) == 2
     assert "the policy has conditions for the file" in capsys.readouterr().err
+
+
+def test_report_writes_the_page_of_kept_results(two_runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The page is that of assess --html, also if the files are below the folder of the results."""
+    with ResultsFile(Path("a.jsonl")) as results:
+        for row in shard_rows("a"):
+            results.append(row)
+    Path("elsewhere").mkdir()
+    os.chdir("elsewhere")
+    assert main(["report", "../a.jsonl", "--html", "a.html"]) == 0
+    page = Path("a.html").read_text()
+    assert "Image quality: 9 images" in page
+    assert 'href="./../first/3.png"' in page
+    assert page.count("<img ") == 9
+    assert "Not assessed: 1" in page
+    capsys.readouterr()
+    assert main(["report", "../b", "--csv", "-"]) == 0
+    assert capsys.readouterr().out.count("second/") == 8
+    for words in (["--latex", "-"], ["--name", "A"], ["../first"]):
+        assert main(["report", "../a.jsonl", *words]) == 2
+        assert "results of assess have no MOS" in capsys.readouterr().err
+    assert main(["report", "../a.jsonl", "--html", "../a.jsonl"]) == 2
+    assert "would overwrite" in capsys.readouterr().err
