@@ -165,7 +165,7 @@ ASSESS: Options = (
         (
             Option(
                 "IMAGE",
-                "image files, folders of images, or - for one image from stdin",
+                "image files, folders, patterns such as 'album/*.jpg', or - for one image from stdin",
                 nargs="*",
                 dest="images",
                 default=(),
@@ -273,7 +273,7 @@ MEASURE: Options = (
     Option(
         "METRIC ... IMAGE",
         "one or more metric names, in upper or lower case (pyiqa:NAME for a metric of pyiqa), then image files, "
-        "folders, or - for stdin",
+        "folders, patterns, or - for stdin",
         nargs="*",
         dest="words",
     ),
@@ -291,7 +291,8 @@ MEASURE: Options = (
 GATE: Options = (
     Option(
         "IMAGE",
-        "image files, folders of images, or - for one image from stdin; or results of assess (--jsonl, --parquet)",
+        "image files, folders, patterns such as 'album/*.jpg', or - for one image from stdin; or results of assess "
+        "(--jsonl, --parquet)",
         nargs="+",
         dest="images",
     ),

@@ -1,7 +1,6 @@
 """Check the outputs of a command before the first image, and report failed writes after the last one."""
 
 import os
-import re
 import secrets
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator
@@ -16,14 +15,21 @@ from agenticiqa.programs.images.files import printable_path
 
 if TYPE_CHECKING:  # light commands have no configuration
     from agenticiqa.configs import Config
+
 FILES = ("jsonl", "csv", "html", "markdown", "latex", "log")
 PAGES = (".html", ".htm", ".xhtml")
 FOLDERS = ("save_maps", "parquet", "log_dir")
 NOT_READ = (*FILES, *FOLDERS, "out", "argv", "command", "query")  # arguments that name no input
-OF_FOLDERS = ("runs", "tasks", "labels", "data", "warm", "prompts")  # arguments that name folders with files of a run
-IN_FOLDERS = re.compile(
-    r"(results|labels|metadata)\.\w+|(run|report|prompts|state|dataset_dict)\.json|fusion\.yaml|.+\.(parquet|arrow)"
-)
+OF_A_RUN = ("results.jsonl", "run.json", "report.json", "*/results.jsonl", "*/run.json", "*/report.json")
+IN_FOLDERS = {  # files that the command reads in a folder, by the argument that names it
+    "runs": OF_A_RUN,
+    "images": ("shard-*.parquet",),
+    "data": ("labels.*", "metadata.*", "*.parquet"),
+    **dict.fromkeys(
+        ("tasks", "labels"), ("labels.*", "metadata.*", "state.json", "dataset_dict.json", "*.arrow", "*/*.arrow")
+    ),
+    **dict.fromkeys(("prompts", "warm"), ("prompts.json", "fusion.yaml")),
+}
 
 
 class Output(NamedTuple):
@@ -49,7 +55,7 @@ def check_outputs(
     """
     sources = [source for job in jobs for source in (job.image, job.reference) if source is not None]
     refuse_inputs(args, filter(None, map(path_of, sources)), config, written=written)
-    outputs = [*_outputs(args), *(_output("--out", path) for path in written)]
+    outputs = [*_outputs(args), *_written(args, written)]
     for number, output in enumerate(outputs):
         place = printable_path(output.name)
         if output.is_folder and os.path.exists(output.path) and not os.path.isdir(output.path):
@@ -84,16 +90,15 @@ def refuse_inputs(
         from agenticiqa.configs.schema import VARIABLE  # an import that commands without a configuration do not need
 
         read |= {os.path.abspath(path) for path in (*config.files, os.environ.get(VARIABLE)) if path}
-    folders = [Path(os.path.realpath(path)) for path in _named(args, OF_FOLDERS) if os.path.isdir(path)]
+    for name, patterns in IN_FOLDERS.items():
+        for folder in map(Path, _named(args, [name])):
+            read |= {os.path.abspath(path) for pattern in patterns for path in folder.glob(pattern)}
     outputs = [output for output in _outputs(args) if not output.is_folder and not os.path.isdir(output.path)]
-    of_a_run = {output for output in outputs if IN_FOLDERS.fullmatch(output.path.name)}
-    outputs += [_output("--out", path) for path in written]
+    outputs += _written(args, written)
     identities = {_identity(path) for path in read} if any(os.path.isfile(output.path) for output in outputs) else set()
     for output in outputs:
-        is_read = bool({str(output.path), os.path.abspath(output.name)} & read)
-        is_read |= os.path.isfile(output.path) and _identity(output.path) in identities
-        is_read |= output in of_a_run and os.path.isfile(output.path) and bool({*folders} & {*output.path.parents})
-        if is_read:
+        is_same_file = os.path.isfile(output.path) and _identity(output.path) in identities
+        if is_same_file or {str(output.path), os.path.abspath(output.name)} & read:
             place = printable_path(output.name)
             raise UserError(
                 f"{place}: {output.option} would overwrite a file that the command reads; name another file"
@@ -142,6 +147,10 @@ def write_all(outputs: Iterable[tuple[str, Path | str | None, Callable[[], None]
 
 def _output(option: str, path: Path, is_folder: bool = False) -> Output:
     return Output(option, path, Path(os.path.realpath(path)), is_folder)
+
+
+def _written(args: Namespace, files: Iterable[Path]) -> list[Output]:
+    return [_output("--parquet" if vars(args).get("parquet") else "--out", path) for path in files]
 
 
 def _outputs(args: Namespace) -> Iterable[Output]:

@@ -91,6 +91,44 @@ printf '%s\\n' "${COMPREPLY[@]}"
 """
 
 
+@pytest.mark.parametrize(
+    ("words", "dest", "paths"),
+    [
+        (["assess", "*.png", "gone*"], "images", ["a.png", "b 1.png", "gone*"]),
+        (["assess", "*.png", "--parquet", "out"], "images", ["*.png"]),
+        (["gate", "*.png"], "images", ["a.png", "b 1.png"]),
+        (["gate", "A.PNG"], "images", ["a.png"]),
+        (["measure", "ssim", "*.png"], "words", ["ssim", "a.png", "b 1.png"]),
+        (["compare", "? [1].png"], "runs", [Path("b 1.png")]),
+        (["compare", "runs/*"], "runs", [Path("runs/x"), Path("runs/y")]),
+        (["report", "runs/?"], "runs", [Path("runs/x"), Path("runs/y")]),
+        (["evaluate", "*.csv", "koniq10k"], "tasks", [Path("l.csv"), Path("koniq10k")]),
+        (["calibrate", "fusion", "*.png"], "data", [Path("a.png"), Path("b 1.png")]),
+        (["calibrate", "adapter", "?.csv"], "labels", Path("l.csv")),
+        (["assess", "--jobs", "L.CSV"], "jobs", "l.csv"),
+    ],
+)
+def test_names_of_files_are_expanded(
+    words: list[str], dest: str, paths: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.png", "b 1.png", "l.csv", "runs/x/1", "runs/y/1"):
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).touch()
+    assert getattr(parse(words, COMMANDS), dest) == paths
+
+
+@pytest.mark.parametrize(("words", "message"), [(["compare", "z*"], "no file matches"), (["optimize", "?.*", "--out", "o"], "2 files match")])
+def test_a_pattern_for_one_file_or_without_a_match_is_an_error(
+    words: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.csv").touch()
+    Path("b.csv").touch()
+    with pytest.raises(UserError, match=message):
+        parse(words, COMMANDS)
+
+
 @pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
 @pytest.mark.parametrize(
     ("words", "completed"),
