@@ -46,7 +46,7 @@ def test_sheet_table_and_worst_images_replace_the_single_results(
     assert Path("t.csv").read_bytes().startswith(b"\xef\xbb\xbfimage,score,")
     capsys.readouterr()
     assert main(["assess", "--jobs", "t.csv", "--csv", "-"]) == OK  # the table is read back
-    assert capsys.readouterr().out == Path("t.csv").read_text("utf-8-sig")
+    assert capsys.readouterr().out == Path("t.csv").read_bytes().decode("utf-8-sig")
     text = Path("out/sheet.html").read_text()
     assert from_elsewhere(text) == []
     assert 'href="./../album/soft.png"' in text

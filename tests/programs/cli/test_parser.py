@@ -5,11 +5,15 @@ import shutil
 import subprocess
 import sys
 from importlib.metadata import version
+from pathlib import Path
+from typing import Any
 
 import pytest
 import shtab
 
 from agenticiqa.eval.cli import COMMANDS, main
+from agenticiqa.programs.cli.parser import parse
+from agenticiqa.programs.errors import UserError
 
 PHOTO = "photo.jpg"
 
@@ -118,7 +122,9 @@ def test_names_of_files_are_expanded(
     assert getattr(parse(words, COMMANDS), dest) == paths
 
 
-@pytest.mark.parametrize(("words", "message"), [(["compare", "z*"], "no file matches"), (["optimize", "?.*", "--out", "o"], "2 files match")])
+@pytest.mark.parametrize(
+    ("words", "message"), [(["compare", "z*"], "no file matches"), (["optimize", "?.*", "--out", "o"], "2 files match")]
+)
 def test_a_pattern_for_one_file_or_without_a_match_is_an_error(
     words: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
