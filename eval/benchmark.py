@@ -1,13 +1,18 @@
 """Measure how a program, a metric or any function agrees with subjective scores, in one call."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agenticiqa.eval.datasets import LabeledImage
+from agenticiqa.eval.labels.own_data import read_labels
 from agenticiqa.eval.report import rating_report, summarize
+from agenticiqa.eval.report.model import Report, html_table
+from agenticiqa.eval.report.rating_tables import rating_headline
+from agenticiqa.eval.report.run_differences import compare_report
+from agenticiqa.eval.report.run_scores import rating_scores
 from agenticiqa.eval.runs import made_by, pin
 from agenticiqa.eval.scorers.named import scorer_of
 from agenticiqa.eval.scorers.rows import Watch, assess_set, unwatched
@@ -21,11 +26,14 @@ from agenticiqa.programs.questions.query_type import detect_query_type
 from agenticiqa.signatures.types import QueryType
 from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
 GIVEN = "labels"  # the name of a sequence of labeled images
 
 
 class Evaluation(NamedTuple):
-    """The result of a benchmark.
+    """The result of a benchmark; a notebook shows its table of figures.
 
     Attributes:
         rows: One row per labeled image, in their order.
@@ -35,10 +43,49 @@ class Evaluation(NamedTuple):
     rows: list[Row]
     summary: dict[str, Any]
 
+    def __repr__(self) -> str:
+        return f"<Evaluation: {rating_headline(self.summary)}>"
+
+    def _repr_html_(self) -> str:
+        return html_table(rating_report(self.summary).tables[0])
+
+    def compare(self, other: "Evaluation") -> Report:
+        """Compare the scores with those of another evaluation on the images of both, as the command ``compare`` does.
+
+        Args:
+            other: The result of another scorer or program on the same images.
+
+        Returns:
+            The figures of both, and their differences with intervals, as tables.
+
+        Raises:
+            UserError: There is no common image, or an image has different labels.
+        """
+        if not isinstance(other, Evaluation):
+            raise UserError(f"compare needs another Evaluation, not type {type(other).__name__}; call evaluate first")
+        first, second = (str(evaluation.summary["backend"]) for evaluation in (self, other))
+        second = f"{second} (2)" if second == first else second
+        return compare_report([rating_scores(self.rows, first), rating_scores(other.rows, second)])
+
+    def to_frame(self) -> "DataFrame":
+        """Return the rows as a DataFrame of pandas.
+
+        Returns:
+            One row per image, and one column per key of ``rows``.
+
+        Raises:
+            UserError: pandas is missing.
+        """
+        try:
+            from pandas import DataFrame  # a late import that takes half a second
+        except ImportError as error:
+            raise UserError("to_frame needs pandas: pip install pandas") from error
+        return DataFrame(self.rows)
+
 
 def evaluate(
     program: AgenticIQA | Scorer | Callable[..., Any] | str,
-    task: str | os.PathLike[str] | Sequence[LabeledImage],
+    task: str | os.PathLike[str] | Iterable[Any],
     *,
     root: str | os.PathLike[str] | None = None,
     split: str | None = None,
@@ -59,7 +106,8 @@ def evaluate(
         program: An ``AgenticIQA``, the name of an embedded metric ("NIQE"), a pyiqa metric (the object of
             ``pyiqa.create_metric``, or "pyiqa:musiq"), "module:function", or any function of pixels (uint8 RGB, shape
             (H, W, 3)) that returns a number; a function with two parameters also gets the reference's pixels.
-        task: Data in a form that ``labels.sources`` lists, the name of a data set, or labeled images.
+        task: Data in a form that ``labels.sources`` lists, the name of a data set, or labeled images. In Python, that
+            includes a DataFrame, and (image, mos) pairs or dicts, with paths relative to the working folder.
         root: The folder with the archive of a data set that is given by name.
         split: The split to assess; by default all.
         out: A folder for the rows, ``run.json``, ``report.json`` and ``report.md``. Rows are written as they come, so
@@ -125,7 +173,7 @@ def refuse_without_references(program: AgenticIQA | Scorer, labels: Sequence[Lab
 
 
 def _labels(
-    task: str | os.PathLike[str] | Sequence[LabeledImage],
+    task: str | os.PathLike[str] | Iterable[Any],
     root: str | os.PathLike[str] | None,
     split: str | None,
     partial: bool,
@@ -134,7 +182,12 @@ def _labels(
         return labeled_images(Path(task), Path(root) if root is not None else None, split, partial=partial)
     if root is not None:
         raise UserError("root is for a data set or a table, but task is a sequence of labeled images: leave root out")
-    labels = [label for label in task if split is None or label.split == split]
-    if not labels:
-        raise UserError(f"no labeled images{f' of split {split}' if split else ''} found: give at least one")
+    if isinstance(task, Iterable) and not hasattr(task, "columns"):
+        task = [*task]
+        if all(isinstance(label, LabeledImage) for label in task):
+            labels = [label for label in task if split is None or label.split == split]
+            if not labels:
+                raise UserError(f"no labeled images{f' of split {split}' if split else ''} found: give at least one")
+            return LabeledSet(GIVEN, labels_sha256(labels), labels)
+    labels = read_labels(task, split)
     return LabeledSet(GIVEN, labels_sha256(labels), labels)

@@ -4,7 +4,7 @@ import logging
 import os
 import re
 import shlex
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PureWindowsPath
 from typing import Any
@@ -20,7 +20,7 @@ from agenticiqa.eval.datasets import (
     refuse_unusable,
 )
 from agenticiqa.eval.labels.embedded import file_of
-from agenticiqa.eval.labels.sources import Cells, Source, open_source
+from agenticiqa.eval.labels.sources import Cells, Source, open_rows, open_source
 from agenticiqa.eval.names import plain
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.finding import READ, SIGNATURE
@@ -104,7 +104,7 @@ def columns_of(title: str, cells: Cells, declared: Declared) -> Mapping[str, str
         it = "them" if len(absent) > 1 else "it"
         raise UserError(
             f"{title}: no {' and no '.join(absent)} column found (columns: {', '.join(header)}){hint}. "
-            f"Add {it}, or name {it} with {' and '.join(f'--{name}-column' for name in absent)}"
+            f"Add {it}, rename a column, or use {' and '.join(f'--{name}-column' for name in absent)}"
         )
     if columns["mos"].lower() == DMOS and declared.lower_is_better is None:
         raise UserError(f"{title}: the direction of column {columns['mos']} is unclear; {DECLARE}")
@@ -140,14 +140,15 @@ def is_like_image(cell: Any) -> bool:
     return bool(READ.fullmatch(PureWindowsPath(text_of(cell)).suffix.lower()))
 
 
-def read_labels(path: str | Path, split: str | None = None) -> list[LabeledImage]:
-    """Read a ``labels.csv``, or another table or folder that ``open_source`` reads, in its order, all or one split.
+def read_labels(path: str | os.PathLike[str] | Iterable[Any], split: str | None = None) -> list[LabeledImage]:
+    """Read a ``labels.csv``, or another table or folder that ``labels.sources`` lists, in its order, all or one split.
 
     Columns: image, reference, mos, mos_std, distortion, level, split, source, content, generator, raters; only image
     and mos are required, other columns are ignored.
 
     Args:
-        path: The file or folder. Paths in it are relative to its folder, see ``NamedFiles``.
+        path: The file or folder. Paths in it are relative to its folder, see ``NamedFiles``. Or a DataFrame, (image,
+            mos) pairs or dicts, with paths relative to the working folder.
         split: The split to read; by default all.
 
     Returns:
@@ -157,7 +158,8 @@ def read_labels(path: str | Path, split: str | None = None) -> list[LabeledImage
         UserError: A file or column is missing, a cell is not a number (the message has its line), a row is repeated,
             images are missing, or there are no rows.
     """
-    return read_own(open_source(Path(path)), Declared(), split)
+    source = open_source(Path(path)) if isinstance(path, str | os.PathLike) else open_rows(path)
+    return read_own(source, Declared(), split)
 
 
 def read_own(source: Source, declared: Declared, split: str | None = None) -> list[LabeledImage]:
@@ -208,7 +210,7 @@ def _named(
             columns[header] = columns_of(source.title, cells, declared)
             for sentence in unread(header, columns[header]):
                 logger.warning("%s: %s", source.title, sentence)
-        if not any(cell not in (None, "") for cell in cells.values()):
+        if all(cell is None or (isinstance(cell, str) and not cell) for cell in cells.values()):
             continue
         values = {name: cells.get(column) for name, column in columns[header].items()}
         row = {name: text for name in ("mos", *OTHERS) if (text := text_of(values.get(name)))}

@@ -1,11 +1,13 @@
 """Read label rows from a table, a folder, or a data set of the package ``datasets``, with their places for messages.
 
 ``.csv``, ``.tsv``, ``.jsonl`` (one object per line) and ``.parquet`` files; a folder with one of ``TABLES`` in it; a
-folder written by ``Dataset.save_to_disk``; ``hub:owner/name@revision``, of the Hugging Face hub. Cells are texts,
+folder written by ``Dataset.save_to_disk``; ``hub:owner/name@revision``, of the Hugging Face hub; in Python also a
+DataFrame of pandas or polars, and any iterable of (image, mos) pairs or of dicts. Cells are texts,
 numbers, or images: bytes, or a dict with ``bytes`` and ``path``. A ``ClassLabel`` is the name of its class.
 """
 
 import csv
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,6 +22,7 @@ SAVED = ("dataset_dict.json", "state.json")
 HUB = "hub:"
 COMMIT = 40  # hex digits of a commit
 HUB_SECONDS = 20
+FORMS = "give labels as (image, mos) pairs, dicts with image and mos, a DataFrame, or the name of a file"
 
 Cells = Mapping[str, Any]
 
@@ -70,6 +73,29 @@ def open_source(data: Path, root: Path | None = None) -> Source:
     folder = data.resolve().parent.name
     name = folder if data.name in TABLES else f"{folder}-{data.stem}"  # several tables of one folder are several sets
     return Source(str(data), name, data.parent, _readable(data, reader(data)))
+
+
+def open_rows(data: Any) -> Source:
+    """Return rows that are given in memory, with paths relative to the working folder. Raises UserError for others."""
+    if hasattr(data, "to_dicts"):  # a DataFrame of polars; neither package is imported
+        data = data.to_dicts()
+    elif hasattr(data, "columns") and hasattr(data, "notna"):  # one of pandas; its missing values become None
+        table = data.reset_index() if any(data.index.names) else data
+        data = table.astype(object).where(table.notna(), None).to_dict("records")
+    if not isinstance(data, Iterable) or isinstance(data, Mapping | bytes):
+        raise UserError(f"labels: expected rows, found type {type(data).__name__}; {FORMS}")
+    rows = [(f"row {number}", _cells(number, row)) for number, row in enumerate(data, 1)]
+    if not rows:
+        raise UserError(f"labels: no rows found; {FORMS}")
+    return Source("labels", "labels", Path(), iter(rows))
+
+
+def _cells(number: int, row: Any) -> Cells:
+    if isinstance(row, list | tuple) and len(row) == 2:
+        row = {"image": row[0], "mos": row[1]}
+    if not isinstance(row, Mapping):
+        raise UserError(f"labels: row {number} has type {type(row).__name__}; {FORMS}")
+    return {name: os.fspath(cell) if isinstance(cell, os.PathLike) else cell for name, cell in row.items()}
 
 
 def _first_line(error: Exception) -> str:

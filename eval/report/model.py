@@ -3,6 +3,7 @@
 ``templates/parts.html`` of ``report.page`` is the HTML rendering of a table.
 """
 
+import html
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -96,6 +97,12 @@ class Report:
         """Return the sentences of all groups."""
         return [sentence for group in self.notes.values() for sentence in group]
 
+    def __repr__(self) -> str:
+        return "\n".join(f"{table.title}\n\n{markdown(table)}" for table in self.tables)
+
+    def _repr_html_(self) -> str:
+        return "".join(map(html_table, self.tables))
+
     def write(self, folder: Path, name: str = "report") -> None:
         """Write ``report.json`` and ``report.md``, or files of another ``name``, into the folder of the run."""
         write_atomically(folder / f"{name}.json", json.dumps(self.figures, indent=2, ensure_ascii=False) + "\n")
@@ -144,6 +151,14 @@ def markdown_text(text: str) -> str:
     """Return a text without control characters, line breaks, HTML, links and ends of cells."""
     plain = escape_html(" ".join(without_controls(text).split()), quote=False)
     return plain.replace("](", r"]\(").replace("|", r"\|")
+
+
+def html_table(table: ReportTable) -> str:
+    """Return a table for a notebook, which has styles of its own."""
+    head = "".join(f"<th>{html.escape(heading)}</th>" for heading in table.headings)
+    lines = ["".join(f"<td>{html.escape(cell)}</td>" for cell in line) for line in table.lines]
+    body = "".join(f"<tr>{line}</tr>" for line in lines)
+    return f"<table><caption>{html.escape(table.title)}</caption><tr>{head}</tr>{body}</table>"
 
 
 def latex(table: ReportTable) -> str:

@@ -1,6 +1,6 @@
 """Read the scores of a run, by image or by question of a benchmark, from its folder row by row."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -109,6 +109,14 @@ def read_scores(folder: Path, name: str | None = None) -> RunScores:
     if prompts := _reported(folder, "prompts"):
         run.assessed_by += f", prompts {prompts}"
     count_alike([run])
+    return run
+
+
+def rating_scores(rows: Iterable[dict[str, Any]], name: str) -> RunScores:
+    """Return the scores of a run of ratings from its rows."""
+    run = RunScores(name, "rating")
+    for row in rows:
+        _add(run, row)
     return run
 
 

@@ -6,7 +6,6 @@ bit-identical for any number of workers and any order of the images.
 """
 
 import logging
-import os
 import pickle
 import sys
 import time
@@ -27,7 +26,8 @@ from agenticiqa.programs.batch.in_threads import Failure, in_threads, never
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.worker import NotStarted, Worker, WorkerStopped
 from agenticiqa.programs.errors import AgenticIQAError, ImageError, Unanswered, Unforeseen, UserError
-from agenticiqa.programs.images import ImageSource, find_images
+from agenticiqa.programs.images import ImageSource
+from agenticiqa.programs.images.finding import images_given
 from agenticiqa.programs.result import Assessment, is_unscored
 
 logger = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ def unchanged(result: Assessment) -> Assessment:
 
 def assess_many(
     program: AgenticIQA,
-    jobs: Iterable[Job | ImageSource] | str | os.PathLike[str],
+    jobs: Iterable[Job | ImageSource] | Job | ImageSource,
     workers: int | None = None,
     postprocess: Callable[[Assessment], T] = unchanged,
     stop_when: Callable[[T | Failure], bool] = never,
@@ -69,8 +69,8 @@ def assess_many(
 
     Args:
         program: The program.
-        jobs: Jobs, or images in any form that ``images.sources`` lists, which are rated. Or one name: a folder, a
-            pattern such as ``album/*.jpg``, or a file.
+        jobs: Jobs, or images in any form that ``images.sources`` lists, which are rated. Or one of them, or one name:
+            a folder, a pattern such as ``album/*.jpg``, or a file.
         workers: How many images are assessed at a time; by default the number of cores for a program that only
             computes, and 4 for one that asks a model.
         postprocess: Applied to each result in its thread or process; only the return value (such as that of
@@ -86,20 +86,19 @@ def assess_many(
     Raises:
         ImageError: The name is of no image.
     """
-    if isinstance(jobs, str | os.PathLike):
-        jobs = find_images([jobs])
+    todo: Iterable[Job | ImageSource] = [jobs] if isinstance(jobs, Job) else images_given(jobs)
     assess = partial(_assess, program, postprocess)
     computes = _only_computes(program)
     if workers is None:
         workers = available_cores() if computes else WORKERS
     if computes:
-        yield from run_many(assess, jobs, workers, stop_when, computes=True)
+        yield from run_many(assess, todo, workers, stop_when, computes=True)
         return
     several = partial(in_threads, workers=workers, waiting_message=WAITING_FOR_MODEL)
     if (assess_otherwise := current().assess) is not None:
-        yield from assess_otherwise(assess, map(as_job, jobs), several, stop_when, stages_to_forget)
+        yield from assess_otherwise(assess, map(as_job, todo), several, stop_when, stages_to_forget)
     else:
-        yield from several(assess, map(as_job, jobs), stop_when)
+        yield from several(assess, map(as_job, todo), stop_when)
 
 
 def run_many(

@@ -10,15 +10,13 @@
 It loads neither DSPy nor torch. ``agenticiqa.programs.tools`` has the same metrics as functions of uint8 pixels.
 """
 
-from collections.abc import Callable
-
 from agenticiqa.programs.tools.catalog import METRICS
-from agenticiqa.programs.tools.measuring import Measured, function_of, list_metrics, measure
+from agenticiqa.programs.tools.measuring import MetricFunction, function_of, list_metrics, measure
 
 __all__ = ["list_metrics", "measure"]
 
 
-def __getattr__(name: str) -> Callable[..., Measured]:
+def __getattr__(name: str) -> MetricFunction:
     """Return a metric by the name of its function (PEP 562)."""
     if name not in METRICS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from agenticiqa.programs.errors import ImageError
 from agenticiqa.programs.images.decoding import refuse
@@ -15,7 +16,7 @@ from agenticiqa.programs.images.extra_formats import EXTRA_FORMATS, ExtraFormat,
 from agenticiqa.programs.images.files import printable_path
 from agenticiqa.programs.images.names import expanded
 from agenticiqa.programs.images.own import is_own
-from agenticiqa.programs.images.sources import local_path
+from agenticiqa.programs.images.sources import is_in_memory, local_path
 
 logger = logging.getLogger(__name__)
 
@@ -58,6 +59,17 @@ class Found:
     images: list[Path] = field(default_factory=list)
     problems: list[ImageError] = field(default_factory=list)
     skipped: Counter[str] = field(default_factory=Counter)
+
+
+def images_given(given: Any) -> Iterable[Any]:
+    """Return the images of one name (a folder, a pattern or a file), one image in memory as a list, others unchanged.
+
+    An array of four dimensions is several images. Raises as ``find_images`` does.
+    """
+    if is_in_memory(given) and getattr(given, "ndim", 0) < 4:
+        return [given]
+    images: Iterable[Any] = find_images([given]) if isinstance(given, str | os.PathLike) else given
+    return images
 
 
 def find_images(names: Iterable[str | os.PathLike[str]]) -> list[Path]:

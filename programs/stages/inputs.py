@@ -11,7 +11,7 @@ import numpy as np
 
 from agenticiqa.programs.errors import UserError, WrongArgument, did_you_mean
 from agenticiqa.programs.images import ImageSource, name_of
-from agenticiqa.programs.images.finding import is_name_of_image
+from agenticiqa.programs.images.finding import images_given, is_name_of_image
 from agenticiqa.programs.images.sources import is_in_memory
 from agenticiqa.programs.stages import protocols
 from agenticiqa.programs.stages.side_by_side import in_thread
@@ -163,7 +163,7 @@ class ImageProgram(dspy.Module):
 
     def batch(
         self,
-        examples: Iterable[ImageSource | Mapping[str, Any] | dspy.Example],
+        examples: Iterable[ImageSource | Mapping[str, Any] | dspy.Example] | ImageSource,
         num_threads: int | None = None,
         max_errors: int | None = None,
         return_failed_examples: bool = False,
@@ -177,7 +177,8 @@ class ImageProgram(dspy.Module):
         For many images use ``assess_many``: it uses processes if they are faster, and frees each image early.
 
         Args:
-            examples: Images, mappings of call arguments, or ``dspy.Example`` objects with marked inputs.
+            examples: Images, mappings of call arguments, or ``dspy.Example`` objects with marked inputs. Or one image,
+                or the name of a folder or a pattern.
             num_threads: This and the following arguments are those of ``dspy.Module.batch``.
             max_errors: The most failures before the batch stops; by default ``dspy.settings.max_errors``.
             return_failed_examples: Whether to return a tuple: results, failed examples, exceptions.
@@ -190,7 +191,7 @@ class ImageProgram(dspy.Module):
             The results in the given order, with ``None`` for failures.
         """
         return super().batch(
-            [as_example(example) for example in examples],
+            [as_example(example) for example in images_given(examples)],
             num_threads=num_threads,
             max_errors=max_errors,
             return_failed_examples=return_failed_examples,

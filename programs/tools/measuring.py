@@ -1,12 +1,14 @@
 """Measure images with a metric: given as path, bytes, PIL image, array, tensor, or a batch of them."""
 
 import inspect
+import os
 import re
-from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from typing import IO, Any, Protocol, TypeAlias, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
 from agenticiqa.programs.errors import ImageError, ToolError, UserError
 from agenticiqa.programs.images import ImageSource, LoadedImage
@@ -16,12 +18,26 @@ from agenticiqa.programs.tools.numerics.pixels import RGB
 from agenticiqa.programs.tools.tool import PYIQA, SharedMeasure, Tool, get_tool, raw_value
 
 Measured: TypeAlias = float | NDArray[np.float64]
+OneImage: TypeAlias = str | os.PathLike[str] | bytes | bytearray | IO[bytes] | Image.Image | LoadedImage
+"""What is always one image, never a batch."""
+Images: TypeAlias = list[Any] | tuple[Any, ...]
 CHANNELS = (1, 3, 4)  # channels of gray, RGB, RGBA
 REFERENCE = {
     "FR": "The pristine image: one for all images, or one for each.",
     "NR": "Must not be given; a reference raises ToolError.",
 }
 MISUSE = {"FR": "There is no reference", "NR": "A reference is given"}
+
+
+class MetricFunction(Protocol):
+    """A metric as a function of an image, or of a batch, and for a full-reference metric of its reference."""
+
+    @overload
+    def __call__(self, image: OneImage, reference: Any = None) -> float: ...
+    @overload
+    def __call__(self, image: Images, reference: Any = None) -> NDArray[np.float64]: ...
+    @overload
+    def __call__(self, image: Any, reference: Any = None) -> Measured: ...
 
 
 def list_metrics() -> list[dict[str, Any]]:
@@ -47,6 +63,12 @@ def list_metrics() -> list[dict[str, Any]]:
     ]
 
 
+@overload
+def measure(metric: str, image: OneImage, reference: Any = None) -> float: ...
+@overload
+def measure(metric: str, image: Images, reference: Any = None) -> NDArray[np.float64]: ...
+@overload
+def measure(metric: str, image: Any, reference: Any = None) -> Measured: ...
 def measure(metric: str, image: Any, reference: Any = None) -> Measured:
     """Return the value of a metric on its own scale.
 
@@ -94,6 +116,8 @@ def measure(metric: str, image: Any, reference: Any = None) -> Measured:
 
 def metric_named(name: str) -> Tool:
     """Return an embedded metric, or one of pyiqa. Raises ToolError for an unknown one, or where pyiqa is missing."""
+    if not isinstance(name, str):
+        raise ToolError(f"expected the name of one metric, got {type(name).__name__}; call measure for each metric")
     if name.lower().startswith(PYIQA):
         from agenticiqa.programs.tools.pyiqa import pyiqa_metric  # a late import: it loads pydantic
 
@@ -101,7 +125,7 @@ def metric_named(name: str) -> Tool:
     return get_tool(name, TOOLS)
 
 
-def function_of(name: str) -> Callable[..., Measured]:
+def function_of(name: str) -> MetricFunction:
     """Return ``measure`` for one metric, named and documented after it: ``ssim(image, reference)``, ``niqe(image)``."""
     tool = get_tool(name, TOOLS)
 
@@ -110,7 +134,7 @@ def function_of(name: str) -> Callable[..., Measured]:
 
     metric.__name__ = metric.__qualname__ = name
     metric.__doc__ = _documented(tool)
-    return metric
+    return cast(MetricFunction, metric)
 
 
 def _documented(tool: Tool) -> str:

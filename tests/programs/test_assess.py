@@ -225,6 +225,11 @@ def test_batch_takes_images_and_keeps_their_order(program: AgenticIQA, photo: Pa
     assert all(isinstance(result, Assessment) for result in results)
 
 
+def test_batch_takes_one_image_or_one_folder(program: AgenticIQA, photo: Path) -> None:
+    for given in (str(photo), photo, photo.parent, photo.read_bytes()):
+        assert len(program.batch(given, disable_progress_bar=True)) == 1
+
+
 def test_batch_takes_dspys_examples_as_before(program: AgenticIQA, photo: Path) -> None:
     examples = [
         dspy.Example(image=photo, query=query, mos=3.0).with_inputs("image", "query") for query in ("Sharp?", "Noisy?")

@@ -6,15 +6,19 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
+from typing import Any
 
 import dspy
+import numpy as np
 import pytest
+from PIL import Image
 
 from agenticiqa.programs.backends.limits import Halted, LimitReached
 from agenticiqa.programs.backends.run_context import current
 from agenticiqa.programs.batch.assess_many import assess_many
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.errors import ImageNotFound, NoScore, Unanswered, Unforeseen, UserError
+from agenticiqa.programs.images import name_of
 
 
 class Pretend(dspy.Module):
@@ -77,6 +81,14 @@ def test_one_name_is_a_folder_a_pattern_or_a_file(
         (tmp_path / "album" / name).touch()
     found = {job.name for job, _ in assess_many(Pretend(str), kind(given))}
     assert found == {"album/b.png"} if given.endswith("b.png") else {"album/a.png", "album/b.png"}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [b"bytes", Image.new("RGB", (9, 9)), np.zeros((9, 9, 3), np.uint8), Job("a.png"), "data:image/png;base64,AA=="],
+)
+def test_one_image_in_memory_or_one_job_is_not_taken_apart(given: Any) -> None:
+    assert len([*assess_many(Pretend(name_of), given)]) == 1
 
 
 def test_a_name_without_images_is_an_error() -> None:

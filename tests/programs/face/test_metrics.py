@@ -90,6 +90,7 @@ def test_a_batch_returns_an_array() -> None:
     [
         (lambda: metrics.niqe(PHOTO, WORSE), ToolError, "NIQE takes no reference"),
         (lambda: metrics.measure("sim", PHOTO), ToolError, "did you mean SSIM"),
+        (lambda: metrics.measure(["ssim", "psnr"], PHOTO, WORSE), ToolError, "got list; call measure for each metric"),
         (lambda: metrics.ssim(PHOTO), ToolError, "SSIM needs a reference"),
         (lambda: metrics.ssim(np.stack([PHOTO] * 2), np.stack([PHOTO] * 3)), ToolError, "got 3"),
         (lambda: metrics.ssim(PHOTO, np.stack([PHOTO] * 2)), ToolError, "got 2"),

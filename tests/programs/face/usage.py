@@ -7,11 +7,15 @@ from pathlib import Path
 from typing import Literal, assert_type
 
 import dspy
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
 
 import agenticiqa
 from agenticiqa import AgenticIQA, Assessment, Config, Job, ScoreFusion, assess_many
 from agenticiqa.eval import Evaluation, LabeledImage, evaluate, read_labels
 from agenticiqa.eval.optimize import Tuned, TuningSettings, examples_of, freeze, metric, optimize
+from agenticiqa.metrics import measure, niqe, ssim
 from agenticiqa.programs.images import LoadedImage
 
 
@@ -48,3 +52,12 @@ async def use(program: AgenticIQA) -> None:
     assert_type(optimize(freeze(program), labels, TuningSettings(optimizer=dspy.BootstrapFewShot(metric))), Tuned)
     assert_type(len(examples_of(labels)), int)
     agenticiqa.add_tool(program, "MINE", lambda image: float(image.mean()), curve=lambda value: value / 255 * 4 + 1)
+
+
+def measured(pixels: NDArray[np.uint8]) -> None:
+    round(ssim("a.png", Path("b.png")), 4)
+    assert_type(niqe(Image.new("RGB", (64, 64))), float)
+    assert_type(measure("ssim", b"bytes", pixels), float)
+    assert_type(ssim(["a.png", "b.png"], "c.png"), NDArray[np.float64])
+    assert_type(measure("niqe", ("a.png", pixels)), NDArray[np.float64])
+    assert_type(niqe(pixels), float | NDArray[np.float64])
