@@ -11,6 +11,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from agenticiqa.configs.options import AdapterKey, ImageSettings, ModelKeys
+from agenticiqa.configs.user_files import MOST_YAML_BYTES, read_text
 from agenticiqa.configs.yaml_json import yaml_value
 
 VARIABLE = "AGENTICIQA_CONFIG"
@@ -333,7 +334,7 @@ def load_config(given: str | os.PathLike[str] | Mapping[str, object] | None = No
         ConfigError: There is no such file, or it has an unexpected key or value; in one line.
     """
     if isinstance(given, Mapping):
-        return _checked(Config, dict(given), "configuration (a mapping)")
+        return checked(Config, dict(given), "configuration (a mapping)")
     wanted = os.fspath(given) if given is not None else os.environ.get(VARIABLE) or DEFAULT
     return _with_paths_from(Path(wanted).parent, read_model(Config, "configuration", wanted))
 
@@ -342,17 +343,22 @@ def read_model(model: type[M], kind: str, wanted: str) -> M:
     """Read a YAML file or a shipped one by name. Raises ConfigError; its message calls the file a ``kind``."""
     name, path = f"{kind} {wanted}", Path(wanted)
     try:
-        file = path if path.is_file() else resources.files(__package__) / f"{wanted}.yaml"
-        if not file.is_file():
+        shipped = resources.files(__package__) / f"{wanted}.yaml"
+        if not path.is_file() and shipped.is_file():
+            text = shipped.read_text(encoding="utf-8")
+        elif path.exists():
+            text = read_text(path, MOST_YAML_BYTES)
+        else:
             raise ConfigError(f"{name}: no such file, and no {kind} of that name is shipped")
-        return _checked(model, yaml_value(file.read_text(encoding="utf-8")) or {}, name)
+        return checked(model, yaml_value(text) or {}, name)
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{name}: cannot be read: {error}") from error
     except yaml.YAMLError as error:
         raise ConfigError(f"{name}: not valid YAML: {' '.join(str(error).split())}") from error
 
 
-def _checked(model: type[M], value: object, name: str) -> M:
+def checked(model: type[M], value: object, name: str) -> M:
+    """Return the value as a model. Raises ConfigError, in one line that begins with the name."""
     try:
         return model.model_validate(value)
     except ValidationError as error:

@@ -12,6 +12,7 @@ from typing import Any
 import dspy
 
 from agenticiqa.configs import Config
+from agenticiqa.configs.user_files import read_text
 from agenticiqa.configs.yaml_json import json_value
 from agenticiqa.eval.scorers.scorer import Scorer
 from agenticiqa.programs.assess import AgenticIQA, asked_backend
@@ -86,7 +87,7 @@ def refuse_other_run(folder: Path, description: Mapping[str, Any]) -> None:
             )
         return
     try:
-        earlier = json_value(file.read_text(encoding="utf-8"))
+        earlier = json_value(read_text(file))
     except (OSError, ValueError) as error:
         raise UserError(f"{file}: cannot be read ({error}); name another folder") from error
     refuse_other_settings(folder, earlier, description)
@@ -118,7 +119,7 @@ def report_name(folder: Path, limit: int | None) -> str:
     It is "report", unless a report on more rows has that name. ``limit`` in a report is the number of its rows.
     """
     try:
-        earlier = json_value((folder / "report.json").read_text(encoding="utf-8")).get("limit")
+        earlier = json_value(read_text(folder / "report.json")).get("limit")
     except (OSError, ValueError, AttributeError):  # no report, or an unreadable one
         return "report"
     return "report" if limit is None or (earlier or math.inf) <= limit else f"report-first-{limit}"

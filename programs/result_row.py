@@ -9,6 +9,7 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr, ValidationError, model_validator
 from pydantic.types import Strict
 
+from agenticiqa.configs.user_files import open_regular
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import printable_path
 from agenticiqa.signatures.types import ExecutorOutput
@@ -136,7 +137,7 @@ def checked_rows(file: Path, needs: Callable[[Row], Collection[str]]) -> Iterato
     Raises OSError, and UserError if all rows were skipped.
     """
     offset, kept, wrong = 0, 0, list[str]()
-    with open(file, "rb") as lines:
+    with open_regular(file) as lines:
         for number, line in enumerate(lines, 1):
             if line.endswith(b"\n"):
                 if why := _fault(line, needs):

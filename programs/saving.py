@@ -21,6 +21,7 @@ from weakref import WeakKeyDictionary
 
 import dspy
 
+from agenticiqa.configs.user_files import read_text
 from agenticiqa.configs.yaml_json import json_value
 from agenticiqa.programs.backends.dspy_adapter import SAVED_END, SAVED_START, SteadyAdapter
 from agenticiqa.programs.errors import StateError, UserError, excerpt
@@ -141,7 +142,7 @@ def tuned_on(path: str | os.PathLike[str]) -> frozenset[str]:
     """Return the SHA-256 of the images used to tune or select the prompts, as recorded in their file, if at all."""
     path = Path(path) / PROMPTS_FILE if Path(path).is_dir() else Path(path)
     try:
-        return frozenset(json_value(path.read_text(encoding="utf-8"))["header"]["created_with"].get("tuned_on", ()))
+        return frozenset(json_value(read_text(path))["header"]["created_with"].get("tuned_on", ()))
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return frozenset()
 
@@ -226,7 +227,7 @@ def load(program: dspy.Module, path: str | os.PathLike[str]) -> list[str]:
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any], bool]:
     """Return a file's states and their fingerprints by predictor, its header, and whether DSPy itself wrote it."""
     try:
-        saved = json_value(path.read_text(encoding="utf-8"))
+        saved = json_value(read_text(path))
         plain = "header" not in saved and "dependency_versions" in saved["metadata"]
         state = {name: saved[name] for name in saved.keys() - {"metadata"}} if plain else dict(saved["state"])
         header = {"dspy": saved["metadata"]["dependency_versions"]["dspy"]} if plain else dict(saved["header"])

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from agenticiqa.configs.user_files import read_regular
 from agenticiqa.eval.calibrate.adapter_fit import (
     ADDS,
     FOLLOWS,
@@ -41,6 +42,7 @@ from agenticiqa.programs.images import load
 from agenticiqa.programs.images.files import cache_folder, digest, sha256_of, write_atomically
 from agenticiqa.programs.tools.adapter import write_adapter
 from agenticiqa.programs.tools.metrics.learned_iqa import SHA256, TOOL, mos_and_features, outside_training
+from agenticiqa.programs.tools.numerics.weights import arrays_in
 from agenticiqa.programs.tools.training_images import trained_on_count
 
 FEWEST_LABELS, FEWEST_CONTENTS = 15, 3
@@ -167,7 +169,8 @@ def seen_images(files: Collection[Path], workers: int | None = None) -> dict[Pat
     def seen(file: Path) -> Seen:
         sha256 = sha256_of(file)
         kept = cache_folder() / f"features-{SHA256[:12]}" / f"{sha256}.npz"
-        with suppress(OSError, ValueError, KeyError, EOFError), np.load(kept, allow_pickle=False) as arrays:
+        with suppress(OSError, ValueError, KeyError):
+            arrays = arrays_in(read_regular(kept))
             return Seen(sha256, float(arrays["score"]), arrays["features"].astype(np.float32), arrays["kinds"].tolist())
         try:
             image = load(file)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from agenticiqa.configs.user_files import open_text
 from agenticiqa.configs.yaml_json import json_value
 from agenticiqa.eval.labels.own_data import Declared
 from agenticiqa.eval.tasks.labeled_set import LabeledSet, labeled_images, names_labels
@@ -78,7 +79,7 @@ def _has_labels(file: Path) -> bool:
 def _keys_of_first_row(file: Path) -> set[str]:
     """Return the keys of the first JSON line of a file; none if it cannot be read."""
     try:
-        with file.open(encoding="utf-8-sig") as lines:
+        with open_text(file) as lines:
             first = json_value(next(filter(str.strip, lines), ""))
     except (OSError, ValueError):
         return set()

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from agenticiqa.configs.user_files import open_regular, open_text
 from agenticiqa.configs.yaml_json import json_value
 from agenticiqa.programs.batch.csv_table import read_csv
 from agenticiqa.programs.errors import UserError
@@ -113,14 +114,14 @@ def _readable(data: Path, rows: Iterator[tuple[str, Cells]]) -> Iterator[tuple[s
 
 
 def _csv_rows(path: Path) -> Iterator[tuple[str, Cells]]:
-    with path.open(encoding="utf-8-sig", newline="") as file:
+    with open_text(path, newline="") as file:
         table = read_csv(file, str(path))
         yield from table.rows
         yield "line 1", dict.fromkeys(table.columns)  # an empty row, so that the columns are known even without rows
 
 
 def _json_rows(path: Path) -> Iterator[tuple[str, Cells]]:
-    with path.open(encoding="utf-8-sig") as file:
+    with open_text(path) as file:
         for number, line in enumerate(file, 1):
             if line.strip():
                 row = json_value(line)
@@ -132,7 +133,7 @@ def _json_rows(path: Path) -> Iterator[tuple[str, Cells]]:
 def _parquet_rows(path: Path) -> Iterator[tuple[str, Cells]]:
     from pyarrow.parquet import ParquetFile  # a late import that takes a third of a second; it comes with datasets
 
-    with ParquetFile(path) as table:
+    with open_regular(path) as file, ParquetFile(file) as table:
         batches = table.iter_batches(batch_size=64)
         for number, row in _numbered(batches, _classes_of_schema(table.schema_arrow)):
             yield f"row {number}", row

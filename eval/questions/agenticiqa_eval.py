@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from agenticiqa.configs.user_files import read_text
 from agenticiqa.configs.yaml_json import json_value
 from agenticiqa.eval.questions.task import Item, QuestionTask, index_of
 
@@ -56,7 +57,7 @@ def _read(folder: Path, split: str) -> Iterator[Item]:
         raise FileNotFoundError("*.json or *.jsonl")
     rows: list[dict[str, Any]] = []
     for file in files:
-        text = file.read_text(encoding="utf-8")
+        text = read_text(file)
         if file.suffix == ".jsonl":
             rows += [json_value(line) for line in text.split("\n") if line.strip()]
         else:

@@ -24,6 +24,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from agenticiqa.configs.user_files import read_text
 from agenticiqa.configs.yaml_json import json_value
 from agenticiqa.eval.labels import embedded
 from agenticiqa.eval.questions.task import Item, QuestionTask, file_of, index_of
@@ -54,7 +55,7 @@ def _read_json(folder: Path, split: str) -> Iterator[Item]:
     file = folder / f"llvisionqa_{split}.json"
     if not file.is_file():
         raise FileNotFoundError(file.name)
-    rows: list[dict[str, Any]] = json_value(file.read_text(encoding="utf-8"))
+    rows: list[dict[str, Any]] = json_value(read_text(file))
     names = type_names([int(row["type"]) for row in rows], [row["question"] for row in rows])
     for number, row in enumerate(rows):
         options = tuple(row["candidates"])

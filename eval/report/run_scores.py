@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from agenticiqa.configs.user_files import read_text
 from agenticiqa.configs.yaml_json import json_value
 from agenticiqa.eval.report.columns import OURS
 from agenticiqa.programs.errors import UserError
@@ -142,7 +143,7 @@ def _kind(row: dict[str, Any]) -> str:
 
 def _reported(folder: Path, key: str) -> str | None:
     try:
-        value = json_value((folder / "report.json").read_text(encoding="utf-8")).get(key)
+        value = json_value(read_text(folder / "report.json")).get(key)
     except (OSError, ValueError, AttributeError):  # no report, or an unreadable one
         return None
     return None if value is None else str(value)

@@ -8,6 +8,8 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple, TextIO
 
+from agenticiqa.configs.user_files import open_text
+
 logger = logging.getLogger(__name__)
 
 DELIMITERS = ",;\t|"
@@ -56,7 +58,7 @@ def with_decimal_point(cell: str) -> str:
 
 def rows_of(path: Path) -> list[dict[str, str]]:
     """Return all rows of a small table. Raises OSError, UnicodeDecodeError, and csv.Error as ``read_csv`` does."""
-    with path.open(encoding="utf-8-sig", newline="") as file:
+    with open_text(path, newline="") as file:
         return [row for _, row in read_csv(file, str(path)).rows]
 
 

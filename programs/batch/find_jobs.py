@@ -12,6 +12,7 @@ from pathlib import Path
 from textwrap import shorten
 from typing import IO, Any
 
+from agenticiqa.configs.user_files import MOST_BYTES, read_regular
 from agenticiqa.configs.yaml_json import json_value
 from agenticiqa.programs.batch.csv_table import read_csv
 from agenticiqa.programs.batch.job import Job
@@ -99,7 +100,7 @@ def read_jobs(
     """
     name = "<stdin>" if file == STDIN else printable_path(file)
     try:
-        data = sys.stdin.buffer.read() if file == STDIN else Path(file).read_bytes()
+        data = sys.stdin.buffer.read() if file == STDIN else read_regular(file, MOST_BYTES)
         text = data.decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"

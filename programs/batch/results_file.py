@@ -27,6 +27,7 @@ from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 import orjson
 
+from agenticiqa.configs.user_files import open_regular
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import one_line, printable_path, write_atomically
 from agenticiqa.programs.questions.options import with_options
@@ -325,7 +326,7 @@ def kept_rows(file: Path) -> Iterator[tuple[int, Row]]:
     ValueError for a line that is not JSON.
     """
     offset = 0
-    with open(file, "rb") as lines:
+    with open_regular(file) as lines:
         for line in lines:
             if line.endswith(b"\n"):
                 yield offset, orjson.loads(line)

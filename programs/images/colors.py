@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from agenticiqa.configs.user_files import MOST_BYTES
 from agenticiqa.programs.images.jpeg2000 import read_boxes
 
 if TYPE_CHECKING:
@@ -172,21 +173,21 @@ def _by_gamma(image: Image.Image, mode: str) -> Conversion:
     return Conversion(mode, note=" ".join(notes), by_code=convert, is_doubtful=is_other)
 
 
-def _bytes_of(image: Image.Image) -> bytes:
+def bytes_of(image: Image.Image) -> bytes:
     """Return all bytes of an opened file; empty if it was decoded already."""
     file = getattr(image, "fp", None)
     if file is None:
         return b""
     before = file.tell()
     file.seek(0)
-    content: bytes = file.read()
+    content: bytes = file.read(MOST_BYTES)
     file.seek(before)
     return content
 
 
 def _cicp(image: Image.Image) -> tuple[int, int] | None:
     """Return primaries and transfer of the chunk cICP, which Pillow does not read (PNG, third edition, 11.3.2.6)."""
-    content, at, name = _bytes_of(image), 8, b""
+    content, at, name = bytes_of(image), 8, b""
     while at + 12 <= len(content) and name not in {b"IDAT", b"IEND"}:
         size, name = struct.unpack_from(">I4s", content, at)
         if name == b"cICP":
@@ -200,7 +201,7 @@ def _nclx(image: Image.Image) -> tuple[int, int] | None:
     if image.format == "HEIF":
         codes = image.info.get("nclx_profile")
         return (int(codes["color_primaries"]), int(codes["transfer_characteristics"])) if codes else None
-    meta = dict(read_boxes(dict(read_boxes(_bytes_of(image))).get(b"meta", b"")[4:]))
+    meta = dict(read_boxes(dict(read_boxes(bytes_of(image))).get(b"meta", b"")[4:]))
     properties = dict(read_boxes(meta.get(b"iprp", b"")))
     listed = list(read_boxes(properties.get(b"ipco", b"")))[::-1]
     for index in _properties_of_primary(meta.get(b"pitm", b""), properties.get(b"ipma", b"")):

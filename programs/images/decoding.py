@@ -8,6 +8,8 @@ import math
 import re
 import threading
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -17,26 +19,31 @@ from PIL import Image, TiffImagePlugin, UnidentifiedImageError
 from PIL.ExifTags import Base as ExifTag
 
 from agenticiqa.configs.options import ImageSettings
+from agenticiqa.configs.user_files import MOST_BYTES
 from agenticiqa.programs.errors import ImageError
 from agenticiqa.programs.images.arrays import BAND, rgb
-from agenticiqa.programs.images.colors import Conversion, conversion_of
+from agenticiqa.programs.images.colors import Conversion, bytes_of, conversion_of
 from agenticiqa.programs.images.extra_formats import format_by_content
 from agenticiqa.programs.images.files import one_line
 from agenticiqa.programs.images.jpeg2000 import refuse_misread
 from agenticiqa.programs.images.main_picture import CONVERTER, NotDecoded, main_picture
+from agenticiqa.programs.images.png_chunks import SIGNATURE, WrongChecksum, mended
 
 # Tags of TIFF.
 BITS, COMPRESSION, PHOTOMETRIC, CHANNELS, PLANES = 258, 259, 262, 277, 284
 AS_STORED = {"I;16", "I;16B", "I;16N"}  # Pillow's names of layouts
 
-PILLOW_STOPS = 178_956_970  # pixels: twice the default of PIL.Image.MAX_IMAGE_PIXELS
 MAX_PIXELS = ImageSettings.max_pixels
+PILLOW_WARNS = 89_478_485  # pixels: the default of PIL.Image.MAX_IMAGE_PIXELS; Pillow refuses twice this
+MOST_SIDE = 1_000_000  # pixels: Pillow needs memory for each row, however narrow it is
+MOST_SCANS = 500  # scans of a progressive JPEG, which usually has 10; each one takes time for all pixels
 # The share of these pixels that a format may have: libwebp inside of Pillow needs 16 bytes for each.
 SHARE_OF_MOST = {"WEBP": 0.6}
 USUAL_FORMATS = "give a JPEG, PNG or WebP file"
 IN_CONFIG = "in a configuration file, --config"
 DEEP_COLOR = "Channels with more than 8 bits were read at 8 bits."
 
+WITH_JPEG = {"JPEG", "MPO", "BLP", "IPTC"}  # formats with a JPEG; libtiff itself refuses more than 100 scans
 _MIME = {"JPEG": "image/jpeg", "MPO": "image/jpeg", "PNG": "image/png", "WEBP": "image/webp"}
 # Not ImageOps.exif_transpose: it writes the EXIF tags anew, which fails on unusual ones, and a good photo with them.
 _UPRIGHT = {
@@ -64,6 +71,8 @@ _TEXT = rb"[\t\n\r\x20-\x7e\x80-\xff]+"  # no control characters
 _open_lock = threading.RLock()  # warnings.catch_warnings is not safe in threads
 NOTES_KEY = "notes from opening the file"  # notes, in the info of an image
 INNER_KEY = "not the first picture of the file"  # a bool, in the info of an image
+MENDED_KEY = "opened without some of its chunks"  # a bool, in the info of an image
+_JPEG_SCAN, _JPEG_MARKER = b"\xff\xda", re.compile(rb"\xff+([^\x00\xff\xd0-\xd7])")  # without those of pixels
 _XMP_ORIENTATION = re.compile(r"tiff:Orientation(?:=[\"']|>)\s*([1-8])")
 XMP = ("xmp", "XML:com.adobe.xmp")  # keys in the info of an image
 
@@ -95,6 +104,8 @@ def open_bytes(name: str, data: bytes, max_pixels: int = MAX_PIXELS) -> Image.Im
 
     If the file begins with a thumbnail, return its full-resolution picture (see ``main_picture``).
     """
+    if len(data) > MOST_BYTES:
+        refuse(name, f"expected an image of at most {MOST_BYTES} bytes, found {len(data)}; give a smaller one")
     try:
         with _open_lock, warnings.catch_warnings(action="ignore"):  # warnings about tags, which become notes in _open
             image, note = main_picture(_open(data, max_pixels), data, lambda changed: _open(changed, max_pixels))
@@ -104,8 +115,9 @@ def open_bytes(name: str, data: bytes, max_pixels: int = MAX_PIXELS) -> Image.Im
     except NotDecoded as error:
         refuse(name, f"expected an image in full resolution, found {error}; {CONVERTER}")
     except UnidentifiedImageError:
-        content, advice = _described(data)
-        refuse(name, f"expected an image, found {content}; {advice}")
+        _refuse_other(name, data)
+    except WrongChecksum as error:
+        refuse(name, f"expected an intact image, but {error}; get the file again")
     except MissingExtra as missing:
         refuse(name, f"expected an image, found a {missing}")
     except NotImplementedError as error:
@@ -117,18 +129,52 @@ def open_bytes(name: str, data: bytes, max_pixels: int = MAX_PIXELS) -> Image.Im
         refuse(name, f"expected an intact image, found a damaged header ({_words(error)}); get the file again")
 
 
-def _open(data: bytes, max_pixels: int) -> Image.Image:
-    with _open_lock, warnings.catch_warnings(record=True, action="always") as warned:
-        limit = Image.MAX_IMAGE_PIXELS  # Pillow stops at twice this, and has no other way to set it
-        if limit is not None and max_pixels > PILLOW_STOPS:
-            Image.MAX_IMAGE_PIXELS = max(limit, max_pixels)
+def refuse_other_beginning(name: str, head: bytes) -> None:
+    """Raise ImageError for the beginning of a large file if no image begins so: the rest need not be read."""
+    Image.init()
+    accepting = (accept for _, accept in Image.OPEN.values() if accept is not None)
+    if not (any(accept(head[:16]) for accept in accepting) or format_by_content(head)):
         try:
-            image = Image.open(io.BytesIO(data))
+            Image.open(io.BytesIO(head))  # formats that are recognized only by their header
+        except UnidentifiedImageError:
+            _refuse_other(name, head)
+        except Exception:  # the whole file is opened, and its problem reported, later
+            return
+
+
+def _refuse_other(name: str, data: bytes) -> NoReturn:
+    content, advice = _described(data)
+    refuse(name, f"expected an image, found {content}; {advice}")
+
+
+@contextmanager
+def _allowing(pixels: int) -> Iterator[None]:
+    """Let Pillow open and decode so many pixels. Its own limit is one of the process, hence the lock."""
+    if pixels <= PILLOW_WARNS:
+        yield
+        return
+    with _open_lock:
+        limit = Image.MAX_IMAGE_PIXELS
+        if limit is not None:
+            Image.MAX_IMAGE_PIXELS = max(limit, pixels)
+        try:
+            yield
+        finally:
+            Image.MAX_IMAGE_PIXELS = limit
+
+
+def _open(data: bytes, max_pixels: int) -> Image.Image:
+    fixed = mended(data) if data.startswith(SIGNATURE) else None
+    with _allowing(max_pixels), _open_lock, warnings.catch_warnings(record=True, action="always") as warned:
+        try:
+            image = Image.open(io.BytesIO(fixed.data if fixed else data))
             if image.format == "JPEG2000":
                 refuse_misread(data)
             about_size = Image.DecompressionBombWarning  # the bound on pixels is this module's
             texts = [str(note.message).strip(" .") for note in warned if not issubclass(note.category, about_size)]
             image.info[NOTES_KEY] = [one_line(f"Pillow warns: {text}.") for text in dict.fromkeys(texts)]
+            if fixed:
+                image.info |= {**fixed.info, MENDED_KEY: True, NOTES_KEY: [*image.info[NOTES_KEY], *fixed.notes]}
             return image
         except UnidentifiedImageError:
             extra = format_by_content(data)
@@ -137,8 +183,6 @@ def _open(data: bytes, max_pixels: int) -> Image.Image:
             if not extra.register():
                 raise MissingExtra(f"{extra.name}, which needs an optional package: {extra.install}") from None
             return Image.open(io.BytesIO(data))
-        finally:
-            Image.MAX_IMAGE_PIXELS = limit
 
 
 def open_header(path: Path) -> Image.Image:
@@ -170,7 +214,7 @@ def decode(name: str, image: Image.Image, max_pixels: int, *, frames: bool = Tru
         as_it_is = not (is_deep or _is_16_bit_gray(image) or image.mode == "CMYK" or conversion.changes)
         upright, turn = _upright(image, notes)
         lossless = _lossless(upright, conversion, notes)
-        as_it_is = as_it_is and turn == 1 and not _is_transparent(lossless)
+        as_it_is = as_it_is and turn == 1 and not image.info.get(MENDED_KEY) and not _is_transparent(lossless)
         pixels = _measured(lossless, conversion, notes)
     except Exception as error:  # decoders raise almost anything on damaged bytes
         advice = CONVERTER if is_inner else "get the file again"
@@ -193,7 +237,7 @@ def _described(data: bytes) -> tuple[str, str]:
     if re.fullmatch(_TEXT, head):
         beginning = " ".join(head.decode(errors="replace").split())[:40]
         return f"text that begins with {beginning!r}", USUAL_FORMATS
-    return f"{len(data)} bytes of an unknown kind", USUAL_FORMATS
+    return "data of an unknown kind", USUAL_FORMATS
 
 
 def _words(error: Exception) -> str:
@@ -202,12 +246,15 @@ def _words(error: Exception) -> str:
 
 def _check_header(name: str, image: Image.Image, max_pixels: int) -> None:
     width, height = image.size
+    refuse_sides(name, width, height)
     share = SHARE_OF_MOST.get(str(image.format), 1.0)
     if not 0 < width * height <= max_pixels * share:
         size, most = f"{width}x{height} = {width * height}", int(max_pixels * share)
         kind = f" in a {image.format}" if share < 1 else ""
         needed = f"set max_pixels to {math.ceil(width * height / share)} ({IN_CONFIG})"
         refuse(name, f"expected 1 to {most} pixels{kind}, found {size}; scale the image, or {needed}")
+    if (scans := _scans(image)) > MOST_SCANS:
+        refuse(name, f"expected at most {MOST_SCANS} scans in a JPEG, found {scans} or more; save it as PNG")
     if image.format in {"EPS", "WMF", "XBM"}:
         refuse(name, f"expected an image, found a drawing ({image.format}); convert it to PNG")
     if (image.mode in {"I", "F"} and not _is_16_bit_gray(image)) or "I;12" in str(_layout(image)):
@@ -215,6 +262,30 @@ def _check_header(name: str, image: Image.Image, max_pixels: int) -> None:
         refuse(name, f"expected 8 or 16 bits per channel, found {layout}; save it with 8 bits")
     if image.format == "TIFF" and _has_odd_planes(image):
         refuse(name, "expected interleaved channels, found a TIFF with planes that Pillow misreads; save it as PNG")
+
+
+def refuse_sides(name: str, width: int, height: int) -> None:
+    """Raise ImageError for a side that is too long."""
+    if max(width, height) > MOST_SIDE:
+        refuse(name, f"expected sides of at most {MOST_SIDE} pixels, found {width}x{height}; crop the image")
+
+
+def _scans(image: Image.Image) -> int:
+    """Return the number of scans of the first picture of a JPEG, counted up to a few more than ``MOST_SCANS``."""
+    if image.format not in WITH_JPEG:
+        return 0
+    data, at, scans = bytes_of(image), 0, 0
+    bound = data.count(_JPEG_SCAN)  # the metadata, or what follows the picture, may contain these bytes, too
+    if bound <= MOST_SCANS or image.format not in _MIME:
+        return bound
+    while scans <= MOST_SCANS and (marker := _JPEG_MARKER.search(data, at)):
+        code, at = marker[1][0], marker.end()
+        if code == 0xD9:  # the end of the picture
+            break
+        if code not in (0x01, 0xD8):  # markers without a length
+            at += int.from_bytes(data[at : at + 2])
+        scans += code == 0xDA
+    return scans
 
 
 def _has_odd_planes(image: Image.Image) -> bool:
@@ -274,7 +345,8 @@ def _upright(image: Image.Image, notes: list[str]) -> tuple[Image.Image, int]:
         del image.info["transparency"]
     xmp = {name: image.info.pop(name) for name in XMP if name in image.info}  # Pillow would turn a TIFF by it
     try:
-        image.load()
+        with _allowing(image.width * image.height):  # a TIFF is checked again
+            image.load()
     finally:
         image.info.update(xmp)
     left = _orientation(image)  # Pillow turns a TIFF while decoding; a PNG may declare it after its pixels

@@ -13,6 +13,8 @@ from typing import Any
 
 from platformdirs import user_cache_path
 
+from agenticiqa.configs.user_files import open_regular
+
 CACHE_VARIABLE = "AGENTICIQA_CACHE"
 HEX_DIGITS = 16  # hex digits of a digest
 
@@ -22,7 +24,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")  # os.fsdecode makes one of each byte
 
 def sha256_of(path: str | os.PathLike[str]) -> str:
     """Return the SHA-256 of a file as 64 hex digits. Reads in blocks, so size does not matter. Raises OSError."""
-    with open(path, "rb") as file:
+    with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

@@ -82,7 +82,7 @@ def size_of(source: ImageSource) -> tuple[int, int]:
     """
     if isinstance(source, LoadedImage):
         return source.size
-    if (path := path_of(source)) is not None:
+    if (path := path_of(source)) is not None and path.is_file():
         with suppress(Exception), open_header(path) as header:  # loading reports the problem
             if header.format not in MAY_BEGIN_SMALL:
                 return upright_size(header)

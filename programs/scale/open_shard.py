@@ -14,12 +14,13 @@ from typing import IO, Any
 
 import pyarrow as pa
 
+from agenticiqa.configs.user_files import MOST_BYTES
 from agenticiqa.programs.batch.find_jobs import image_column
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.errors import AgenticIQAError, ImageError, UserError
 from agenticiqa.programs.images import ImageSource, UndecodedImage, name_of
 from agenticiqa.programs.images.finding import BROKEN_LINK, LONGEST_SIGNATURE, installed_formats, unread_suffix
-from agenticiqa.programs.images.sources import MAX_FILE_BYTES
+from agenticiqa.programs.images.sources import read_image
 from agenticiqa.programs.questions.options import OptionsArgument
 from agenticiqa.programs.scale.image_tables import describe_table, read_rows
 from agenticiqa.programs.scale.places import WEB, open_place
@@ -57,7 +58,7 @@ class RemoteImage:
         fs, path = open_place(self.name)
         for attempt in range(1, TRIES + 1):
             try:
-                return bytes(fs.cat_file(path))
+                return bytes(fs.cat_file(path, end=MOST_BYTES + 1))
             except FileNotFoundError as error:
                 raise ImageError("expected an image, but there is no such file", self.name) from error
             except PermissionError as error:
@@ -140,10 +141,11 @@ def _of_tar(shard: Shard, question: SharedQuestion, skipped: Counter[str]) -> It
             key = name.partition(".")[0]  # WebDataset splits names in this way
             seen.add(f"{folder}/{key}" if folder else key)
             source = f"{shard.file}/{member.name}"
-            if member.size > MAX_FILE_BYTES:
-                yield _job({}, question, NoImage(source, "the file is too large"))
+            try:
+                data = read_image(source, held)
+            except ImageError as error:
+                yield _job({}, question, NoImage(source, error.problem))
                 continue
-            data = held.read()
             if member.isfile() and len(data) != member.size:
                 raise tarfile.ReadError(f"cut short in {member.name}")
             yield _job({}, question, UndecodedImage(source, data))

@@ -4,8 +4,6 @@ import hashlib
 import io
 import json
 import os
-import zipfile
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,8 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from agenticiqa.configs.user_files import read_regular
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.tools.numerics.predicted_mos import PredictedMOS
+from agenticiqa.programs.tools.numerics.weights import arrays_in
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,22 +48,28 @@ def write_adapter(file: Path, weights: NDArray[np.float32], about: Mapping[str, 
     write_atomically(file, content.getvalue())
 
 
-def read_adapter(file: str | os.PathLike[str], scorer: str) -> Adapter:
-    """Read an adapter of the scorer with this digest. Raises UserError for any other file, and for a damaged one."""
-    from agenticiqa.configs.yaml_json import json_value  # nor this, which loads pydantic
+def read_adapter(file: str | os.PathLike[str], scorer: str, features: int) -> Adapter:
+    """Read an adapter of the scorer with this digest and number of features.
+
+    Raises UserError, in one line, for any other file, and for a damaged one.
+    """
+    from agenticiqa.configs.adapter import AdapterAbout  # nor these, which load pydantic
+    from agenticiqa.configs.schema import ConfigError, checked
+    from agenticiqa.configs.yaml_json import json_value
 
     label = f"adapter {os.fspath(file)}"
     try:
-        with open(file, "rb") as content:
-            if not zipfile.is_zipfile(content):
-                raise ValueError("it is not an .npz file")
-        with np.load(file, allow_pickle=False) as arrays:
-            weights, about = arrays["weights"], json_value(str(arrays["about"]))
+        arrays = arrays_in(read_regular(file))
+        weights, about = arrays["weights"], json_value(str(arrays["about"]))
+        checked(AdapterAbout, about, "about")
         if about["digest"] != _digest(weights, about):
             raise ValueError("its content does not match its digest")
+        is_usable = about["scorer"] != scorer or (weights.dtype == np.float32 and weights.shape == (features,))
+        if not is_usable or not np.isfinite(weights).all():
+            raise ValueError(f"expected {features} finite weights of float32, found {weights.dtype} {weights.shape}")
     except OSError as error:
         raise UserError(f"{label}: cannot be read ({error.strerror or error}); name another file") from error
-    except (ValueError, LookupError, TypeError, EOFError, AttributeError, zipfile.BadZipFile, zlib.error) as error:
+    except (ValueError, LookupError, TypeError, ConfigError) as error:
         why = " ".join(str(error).split())
         raise UserError(f"{label}: damaged, or not an adapter ({why}); fit one with calibrate adapter") from error
     if about["scorer"] != scorer:

@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import yaml
 
+from agenticiqa.configs.user_files import MOST_YAML_BYTES, read_text
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.images.files import write_atomically
 
@@ -85,10 +86,10 @@ def read_tool_curves(name_or_path: str) -> Mapping[str, ToolCurve]:
     folder = resources.files("agenticiqa.configs") / FOLDER
     shipped = folder / f"{name_or_path}.yaml"
     try:
-        if path.is_file():
-            text = path.read_text(encoding="utf-8")
-        elif shipped.is_file():
+        if not path.is_file() and shipped.is_file():
             text = shipped.read_text(encoding="utf-8")
+        elif path.exists():
+            text = read_text(path, MOST_YAML_BYTES)
         else:
             known = sorted(file.name.removesuffix(".yaml") for file in folder.iterdir())
             raise ToolError(f"no tool curves {name_or_path!r}; give a YAML file or one of {', '.join(known)}")

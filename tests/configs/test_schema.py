@@ -192,7 +192,7 @@ def test_a_binary_file_is_refused(tmp_path: Path) -> None:
 
 def test_a_missing_file_and_a_folder_are_reported(tmp_path: Path) -> None:
     assert "no such file" in refusal(tmp_path / "gone.yaml")
-    assert "no such file" in refusal(tmp_path)
+    assert "cannot be read: it is a folder" in refusal(tmp_path)
 
 
 def test_an_unknown_shipped_name_is_reported() -> None:

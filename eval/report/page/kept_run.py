@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from agenticiqa.configs.user_files import read_text
 from agenticiqa.configs.yaml_json import json_value
 from agenticiqa.eval.report.model import title_of
 from agenticiqa.eval.report.page.samples import steps_of
@@ -159,7 +160,7 @@ def _point(row: Mapping[str, Any], offset: int) -> Point:
 
 def _json(file: Path) -> dict[str, Any]:
     try:
-        content = json_value(file.read_text(encoding="utf-8"))
+        content = json_value(read_text(file))
         if not isinstance(content, dict):
             raise ValueError("not a JSON object")
     except (OSError, ValueError) as error:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 MODEL = Path(__file__).with_name("quality_model.onnx")
 SHA256 = "aec1778ee32522ed930265c7ce66488274b46b2e4fe18c2c82cc4d68f3dc358c"
+FEATURES = 18_123  # standardized features of the head
 BACKBONE = 5_930_622  # first bytes of the model, which are a smaller model of the backbone alone
 
 TILE, STEP, CELL = 192, 96, 48  # pixels, of the local map
@@ -117,7 +118,7 @@ def predicted_mos(image: "LoadedImage", adapter: Adapter | None = None) -> Predi
 
 def adapter_in(file: str | os.PathLike[str]) -> Adapter:
     """Return the adapter of this scorer in a file. Raises UserError as ``read_adapter`` does."""
-    return read_adapter(file, SHA256)
+    return read_adapter(file, SHA256, FEATURES)
 
 
 def adapted_tool(adapter: Adapter) -> Tool:

@@ -1,16 +1,23 @@
-"""Read a weight file that ships beside its metric."""
+"""Read arrays of ``.npz`` files: weights that ship beside their metric, and files of users."""
 
 import hashlib
 import io
+import math
 import re
 import zipfile
+import zlib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.images.memo import Memo
+
+MOST_UNPACKED = 2**26  # bytes of all arrays of a file
+MOST_MEMBERS = 100  # arrays in a file
+LONGEST_HEADER = 10_000  # bytes
 
 
 def read_checked(file: Path, sha256: str) -> bytes:
@@ -30,33 +37,60 @@ def read_checked(file: Path, sha256: str) -> bytes:
 
 def read_weights(file: Path, sha256: str) -> dict[str, NDArray[np.float64]]:
     """Return the arrays of an ``.npz`` file in double precision, read once. Raises as ``read_checked`` does."""
-    return _read.once((file, sha256), lambda: _arrays(read_checked(file, sha256)))
+    return _read.once((file, sha256), lambda: _weights(read_checked(file, sha256)))
 
 
 _read = Memo()
 
 
-def _arrays(content: bytes) -> dict[str, NDArray[np.float64]]:
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        return {name.removesuffix(".npy"): _array(archive.read(name)) for name in archive.namelist()}
+def _weights(content: bytes) -> dict[str, NDArray[np.float64]]:
+    arrays = arrays_in(content)
+    if any(values.dtype.kind == "U" for values in arrays.values()):
+        raise ValueError("expected arrays of real numbers")
+    return {name: values.astype(np.float64) for name, values in arrays.items()}
 
 
-def _array(content: bytes) -> NDArray[np.float64]:
+def arrays_in(content: bytes) -> dict[str, NDArray[Any]]:
+    """Return the arrays of real numbers and of texts in an ``.npz`` file.
+
+    Sizes are checked first, so that no file takes more memory than ``MOST_UNPACKED``, and no code is executed. Raises
+    ValueError for any other content.
+    """
+    if content.count(b"PK\1\2") > MOST_MEMBERS:  # the headers of members, which zipfile would all read
+        raise ValueError(f"it has more than {MOST_MEMBERS} members")
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            members = archive.infolist()
+            if (size := sum(member.file_size for member in members)) > MOST_UNPACKED:
+                raise ValueError(f"it unpacks to {size} bytes; at most {MOST_UNPACKED} are read")
+            return {member.filename.removesuffix(".npy"): _array(archive, member) for member in members}
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, OverflowError, TypeError) as error:
+        raise ValueError(f"it is not an .npz file, or damaged: {error}") from error
+
+
+def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
     """Return an array of the ``.npy`` format, version 1.0 (NumPy's documentation, ``numpy.lib.format``).
 
     NumPy reads the header as Python source, for which ``ast`` may raise SystemError ("AST constructor recursion depth
     mismatch") while another thread parses some, such as one of DSPy's.
     """
-    header = _HEADER.match(content)
-    if header is None:
-        raise ValueError("expected an array of real numbers in the .npy format, version 1.0")
-    shape = [int(side) for side in header["shape"].replace(b" ", b"").split(b",") if side]
-    values = np.frombuffer(content, header["type"].decode(), offset=header.end())
-    return values.reshape(shape, order="F" if header["by_column"] == b"True" else "C").astype(np.float64)
+    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise ValueError("expected members that are stored or deflated")
+    with archive.open(member) as file:
+        start = file.read(LONGEST_HEADER)
+        header = _HEADER.match(start)
+        if header is None:
+            raise ValueError("expected arrays of real numbers or texts in the .npy format, version 1.0")
+        shape = [int(side) for side in header["shape"].replace(b" ", b"").split(b",") if side]
+        kind, size = np.dtype(header["type"].decode()), member.file_size - header.end()
+        if math.prod(shape) * kind.itemsize != size:
+            raise ValueError(f"expected an array of {size} bytes, found the shape {tuple(shape)} of {kind}")
+        content = start[header.end() :] + file.read(size)
+    return np.frombuffer(content, kind).reshape(shape, order="F" if header["by_column"] == b"True" else "C")
 
 
 _HEADER = re.compile(
-    rb"\x93NUMPY\x01\x00..\{'descr': '(?P<type>[<|][fiu]\d)', 'fortran_order': (?P<by_column>True|False), "
+    rb"\x93NUMPY\x01\x00..\{'descr': '(?P<type>[<|]([fiu]\d|U\d+))', 'fortran_order': (?P<by_column>True|False), "
     rb"'shape': \((?P<shape>[\d, ]*)\), \} *\n",
     re.DOTALL,
 )

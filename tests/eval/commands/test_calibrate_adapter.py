@@ -1,8 +1,13 @@
 """``calibrate adapter``: a helpful adapter is saved and used everywhere; others and damaged files are refused."""
 
 import csv
+import io
 import json
+import math
+import struct
+import tracemalloc
 from pathlib import Path
+from zipfile import ZIP_BZIP2, ZIP_DEFLATED, ZipFile
 
 import numpy as np
 import pytest
@@ -16,6 +21,7 @@ from agenticiqa.programs.batch.plan_run import run_settings
 from agenticiqa.programs.cli.status import OK, SOME_FAILED, USAGE
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.graph import executor_node, planner_node, summarizer_node
+from agenticiqa.programs.tools.adapter import write_adapter
 from agenticiqa.programs.tools.metrics.learned_iqa import adapter_in
 from support.distortion_levels import scene
 
@@ -188,8 +194,6 @@ def test_a_file_that_is_not_an_adapter_of_this_scorer_is_refused_in_one_line(
     elif how == "pickled":
         np.savez(file, **{**arrays, "about": np.array([{"scorer": 1}], dtype=object)})
     elif how == "another scorer":
-        from agenticiqa.programs.tools.adapter import write_adapter
-
         write_adapter(file, arrays["weights"], {**adapter_in(fitted).about, "scorer": "0" * 64})
     elif how != "missing":
         file.write_bytes(damaged(fitted.read_bytes(), how))
@@ -200,6 +204,78 @@ def test_a_file_that_is_not_an_adapter_of_this_scorer_is_refused_in_one_line(
     assert len(message.splitlines()) == 1
     with pytest.raises(UserError, match="scorer of another version" if how == "another scorer" else r"bad\.npz"):
         AgenticIQA.offline(adapter=file)
+
+
+def one_array(shape: str, kind: str = "<f4", content: bytes = b"", packing: int = ZIP_DEFLATED) -> bytes:
+    """Return an ``.npz`` file with a single member, whose header can claim anything."""
+    header = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': ({shape}), }}\n".encode()
+    file = io.BytesIO()
+    with ZipFile(file, "w", packing) as archive:
+        archive.writestr("weights.npy", b"\x93NUMPY\1\0" + struct.pack("<H", len(header)) + header + content)
+    return file.getvalue()
+
+
+ZEROS = bytes(2**26 + 1)
+NOT_READ = {
+    "unpacks to": one_array("16777217,", content=ZEROS),
+    "stored or deflated": one_array("4096,", content=bytes(2**14), packing=ZIP_BZIP2),
+    "expected an array of 0 bytes": one_array("1000000000000,"),
+    "expected arrays of real numbers": one_array("1,", "<c8", bytes(8)),
+    "damaged": one_array("1,", "<f9", bytes(4)),
+    "more than 100 members": b"PK\1\2" * 101,
+}
+
+
+@pytest.mark.parametrize("why", NOT_READ)
+def test_an_array_file_is_checked_before_it_is_unpacked(why: str, tmp_path: Path) -> None:
+    (tmp_path / "bad.npz").write_bytes(NOT_READ[why])
+    tracemalloc.start()
+    try:
+        with pytest.raises(UserError, match=rf"bad\.npz: damaged, or not an adapter \([^\n]*{why}[^\n]*\Z"):
+            adapter_in(tmp_path / "bad.npz")
+        assert tracemalloc.get_traced_memory()[1] < 2**24
+    finally:
+        tracemalloc.stop()
+
+
+ADAPTER_FAULTS = {
+    "a scalar": (lambda weights: weights[0], {}, "finite weights of float32"),
+    "a row": (lambda weights: weights[None], {}, "finite weights of float32"),
+    "booleans": (lambda weights: weights > 0, {}, "real numbers"),
+    "complex": (lambda weights: weights.astype(np.complex64), {}, "real numbers"),
+    "double": (lambda weights: weights.astype(float), {}, "finite weights of float32"),
+    "text": (lambda weights: weights.astype("U8"), {}, "finite weights of float32"),
+    "too few": (lambda weights: weights[1:], {}, "finite weights of float32"),
+    "NaN": (lambda weights: weights * np.float32("nan"), {}, "finite weights of float32"),
+    "infinity": (lambda weights: weights + np.float32("inf"), {}, "finite weights of float32"),
+    "negative spread": (None, {"spread": -1.0}, "about: spread"),
+    "spread NaN": (None, {"spread": math.nan}, "about: spread"),
+    "infinite level": (None, {"level": math.inf}, "about: level"),
+    "level as text": (None, {"level": "3"}, "about: level"),
+    "share as boolean": (None, {"shipped": True}, "about: shipped"),
+    "another key": (None, {"more": 1}, "about: unknown key 'more'"),
+    "no digests": (None, {"images": ["a.png"]}, "about: images"),
+}
+
+
+@pytest.mark.parametrize("fault", ADAPTER_FAULTS)
+def test_an_adapter_with_its_digest_and_other_values_is_refused_when_read(
+    fault: str, fitted: Path, tmp_path: Path
+) -> None:
+    change, more, message = ADAPTER_FAULTS[fault]
+    adapter, file = adapter_in(fitted), tmp_path / "bad.npz"
+    weights = change(adapter.weights) if change else adapter.weights
+    write_adapter(file, weights, {key: more.get(key, value) for key, value in adapter.about.items()} | more)
+    with pytest.raises(UserError, match=rf"bad\.npz: damaged, or not an adapter \([^\n]*{message}[^\n]*\Z"):
+        adapter_in(file)
+
+
+@pytest.mark.parametrize("key", ["level", "spread", "kinds", "labels", "images", "scorer"])
+def test_an_adapter_without_a_key_is_refused_when_read(key: str, fitted: Path, tmp_path: Path) -> None:
+    adapter, file = adapter_in(fitted), tmp_path / "bad.npz"
+    write_adapter(file, adapter.weights, {name: value for name, value in adapter.about.items() if name != key})
+    with pytest.raises(UserError, match=f"about: {key}: Field required"):
+        adapter_in(file)
 
 
 @pytest.mark.parametrize(

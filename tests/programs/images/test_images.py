@@ -6,6 +6,7 @@ import hashlib
 import io
 import os
 import struct
+import tracemalloc
 import warnings
 import weakref
 import zlib
@@ -17,12 +18,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from PIL import Image, ImageCms, ImageOps
+from PIL import Image, ImageCms, ImageOps, PngImagePlugin
 
+from agenticiqa.configs.user_files import MOST_BYTES
 from agenticiqa.programs.errors import ImageError, ImageNotFound
 from agenticiqa.programs.images import LoadedImage, load, load_pair
 from agenticiqa.programs.images.pairs import load_checked
-from agenticiqa.programs.images.sources import MAX_FILE_BYTES
+from agenticiqa.programs.images.sources import CHUNK
 
 RNG = np.random.default_rng(0)
 PHOTO = RNG.integers(0, 256, (6, 9, 3), dtype=np.uint8)
@@ -427,7 +429,7 @@ def test_damaged_bytes_are_either_loaded_or_refused(kind: str, length: float, da
         (b"\x89PNG\r\n\x1a\n", "damaged header"),
         (b"II*\0raw", "a TIFF or raw photo that Pillow cannot read; convert it"),
         (b"raw draws", "text that begins with 'raw draws'; give a JPEG"),
-        (bytes(range(32)), "32 bytes of an unknown kind"),
+        (bytes(range(32)), "data of an unknown kind"),
     ],
 )
 def test_files_that_are_not_images_are_described(tmp_path: Path, data: bytes, found: str) -> None:
@@ -494,8 +496,124 @@ def test_a_folder_a_pipe_and_another_type_are_refused(tmp_path: Path) -> None:
 def test_a_file_larger_than_any_image_is_refused_unread(tmp_path: Path) -> None:
     path = tmp_path / "disk.img"
     with path.open("wb") as file:
-        file.truncate(MAX_FILE_BYTES + 1)
-    assert f"at most {MAX_FILE_BYTES} bytes, found {MAX_FILE_BYTES + 1}" in refusal(path)
+        file.truncate(MOST_BYTES + 1)
+    assert f"at most {MOST_BYTES} bytes, found {MOST_BYTES + 1}" in refusal(path)
+
+
+@pytest.mark.parametrize("size", [CHUNK + 1, MOST_BYTES])
+def test_of_a_large_file_that_is_no_image_only_the_beginning_is_read(tmp_path: Path, size: int) -> None:
+    with (tmp_path / "sparse.jpg").open("wb") as file:
+        file.truncate(size)
+    tracemalloc.start()
+    try:
+        assert "unknown kind" in refusal(tmp_path / "sparse.jpg")
+        with (tmp_path / "sparse.jpg").open("rb") as file:
+            assert "unknown kind" in refusal(file)
+        with Path("/dev/zero").open("rb") as endless:
+            assert "unknown kind" in refusal(endless)
+        assert tracemalloc.get_traced_memory()[1] < 10 * CHUNK
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("form", ["PNG", "TIFF", "JPEG", "WEBP", "GIF", "BMP", "PPM", "TGA", "AVIF", "JPEG2000"])
+def test_a_large_file_of_every_format_is_read(tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agenticiqa.programs.images.sources.CHUNK", 64)
+    path = tmp_path / "photo"
+    path.write_bytes(encoded(Image.fromarray(PHOTO), form))
+    assert load(path).size == load(path.open("rb")).size == PHOTO.shape[1::-1]
+
+
+def progressive(scans: int, more: bytes = b"") -> bytes:
+    """Return a progressive JPEG with about this many scans, of which the last one is repeated."""
+    data = encoded(Image.fromarray(PHOTO), "JPEG", progressive=True)
+    last = data.rfind(b"\xff\xc4", 0, data.rfind(b"\xff\xda"))
+    return data[:2] + more + data[2:-2] + data[last:-2] * scans + data[-2:]
+
+
+def test_a_jpeg_of_very_many_scans_is_refused_before_it_is_decoded() -> None:
+    assert "at most 500 scans" in refusal(progressive(600))
+    assert "at most 500 scans" in refusal(Image.open(io.BytesIO(progressive(600))))
+    comment = b"\xff\xfe" + struct.pack(">H", 2 + 2000) + b"\xff\xda" * 1000
+    for data in (progressive(400), progressive(10, comment), progressive(10) + b"\xff\xda" * 1000):
+        assert load(data).size == PHOTO.shape[1::-1], "the comment and what follows the picture are no scans"
+
+
+@pytest.mark.parametrize("size", [(1, 1_000_001), (1_000_001, 1)])
+def test_a_very_long_side_is_refused(size: tuple[int, int]) -> None:
+    assert "sides of at most 1000000 pixels" in refusal(raw_png(*size, 8, 0, b"", None))
+    assert "sides of at most 1000000 pixels" in refusal(b"P5 %d %d 255 " % size + bytes(1_000_001))
+    assert "sides of at most 1000000 pixels" in refusal(np.zeros(size, np.uint8))
+
+
+@pytest.mark.parametrize("form", ["TIFF", "PNG", "GIF", "BMP", "MPO", "WEBP"])
+@pytest.mark.filterwarnings("error")
+def test_the_limit_of_pillow_is_raised_for_decoding_too(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = encoded(Image.new("RGB", (300, 200)), form)
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 1_000)
+    monkeypatch.setattr("agenticiqa.programs.images.decoding.PILLOW_WARNS", 1_000)
+    assert load(data).size == (300, 200)
+    assert Image.MAX_IMAGE_PIXELS == 1_000
+
+
+def with_chunks(*chunks: tuple[bytes, bytes], wrong: bytes = b"", after: bool = False) -> bytes:
+    """Return a PNG of ``PHOTO`` with further chunks, and a wrong checksum in those of a kind."""
+    parts, at, data = [], 8, encoded(Image.fromarray(PHOTO), "PNG")
+    while at < len(data):
+        end = at + 12 + int.from_bytes(data[at : at + 4])
+        parts.append((data[at + 4 : at + 8], data[at + 8 : end - 4]))
+        at = end
+    place = len(parts) - 1 if after else 1
+    parts[place:place] = chunks
+    sums = [zlib.crc32(kind + content) ^ (kind == wrong) for kind, content in parts]
+    pairs = zip(parts, sums, strict=True)
+    return data[:8] + b"".join(struct.pack(">I", len(c)) + k + c + struct.pack(">I", n) for (k, c), n in pairs)
+
+
+LONG = zlib.compress(bytes(2**21))
+TURNED = b"MM\0*\0\0\0\x08\0\1\x01\x12\0\3\0\0\0\1\0\3\0\0\0\0\0\0"  # orientation 3
+HEX = b"\nexif\n 26\n" + TURNED.hex().encode() + b"\n" + b"00" * 2**20
+METADATA = {
+    "zTXt": [(b"zTXt", b"workflow\0\0" + LONG)],
+    "iTXt": [(b"iTXt", b"workflow\0\1\0\0\0" + LONG)],
+    "iCCP": [(b"iCCP", b"monitor\0\0" + LONG)],
+    "much tEXt": [(b"tEXt", b"workflow\0" + b"x" * 2**19)] * 3,
+    "much zTXt": [(b"zTXt", b"workflow\0\0" + zlib.compress(bytes(2**19)))] * 3,
+    "unknown packing": [(b"zTXt", b"workflow\0\7abc")],
+    "cut short": [(b"gAMA", b"\0")],
+    "with EXIF": [(b"zTXt", b"workflow\0\0" + LONG), (b"eXIf", TURNED)],
+    "large EXIF": [(b"zTXt", b"Raw profile type exif\0\0" + zlib.compress(HEX))],
+}
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("name", METADATA)
+def test_an_intact_png_is_read_with_any_metadata(name: str, after: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PngImagePlugin, "MAX_TEXT_MEMORY", 2**20)  # bytes, a 64th of the usual
+    image = load(with_chunks(*METADATA[name], after=after))
+    assert np.array_equal(image.pixels, PHOTO[::-1, ::-1] if "EXIF" in name else PHOTO)
+
+
+def test_a_large_color_profile_of_a_png_is_used() -> None:
+    profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes() + bytes(2**21)
+    profile = struct.pack(">I", len(profile)) + profile[4:]
+    image = load(with_chunks((b"iCCP", b"sRGB\0\0" + zlib.compress(profile))))
+    assert np.array_equal(image.pixels, PHOTO)
+    assert not image.has_doubtful_colors
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("kind", ["tEXt", "zTXt", "pHYs", "eXIf", "iCCP", "tRNS", "prVt"])
+def test_a_side_chunk_with_a_wrong_checksum_is_ignored_with_a_note(kind: str, after: bool) -> None:
+    image = load(with_chunks((kind.encode(), b"Comment\0\0hello"), wrong=kind.encode(), after=after))
+    assert np.array_equal(image.pixels, PHOTO)
+    assert [note for note in image.notes if kind in note and "wrong checksum" in note]
+    assert image.sent == "measured pixels (PNG)", "a server may refuse the file"
+
+
+@pytest.mark.parametrize("kind", ["IHDR", "IDAT"])
+def test_a_wrong_checksum_of_the_pixels_is_an_error(kind: str) -> None:
+    assert f"the checksum of its chunk {kind} is wrong" in refusal(with_chunks(wrong=kind.encode()))
 
 
 def test_an_unreadable_file_is_refused() -> None:

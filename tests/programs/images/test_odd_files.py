@@ -162,7 +162,7 @@ def test_a_higher_max_pixels_accepts_more_pixels(monkeypatch: pytest.MonkeyPatch
     buffer = io.BytesIO()
     Image.new("L", (400, 300)).save(buffer, "PNG")
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 10_000)
-    monkeypatch.setattr("agenticiqa.programs.images.decoding.PILLOW_STOPS", 20_000)
+    monkeypatch.setattr("agenticiqa.programs.images.decoding.PILLOW_WARNS", 20_000)
     with pytest.raises(ImageError, match="scale the image down, or raise max_pixels"):
         load(buffer.getvalue(), max_pixels=20_000)
     assert load(buffer.getvalue(), max_pixels=120_000).size == (400, 300)

@@ -1,0 +1,60 @@
+"""Open files that users name: only regular files, up to a size, so that no file takes all memory or never ends."""
+
+import errno
+import io
+import os
+import stat
+from typing import BinaryIO, TextIO
+
+MOST_BYTES = 2**29  # bytes of an image or a table, 512 MiB
+MOST_TEXT_BYTES = 2**26  # bytes of another file that is read as a whole, 64 MiB
+MOST_YAML_BYTES = 2**20  # bytes, 1 MiB: the parser takes 40 s for them
+
+
+class UnusableFile(OSError):
+    """Raised for a file that is not regular or too large; ``strerror`` says which."""
+
+    def __str__(self) -> str:
+        return str(self.strerror)
+
+
+def open_regular(path: str | os.PathLike[str], most: int | None = None) -> BinaryIO:
+    """Open a regular file in binary mode, or a link to one.
+
+    Args:
+        path: The file.
+        most: The largest size in bytes; ``None`` for a file that is read in parts.
+
+    Returns:
+        The open file.
+
+    Raises:
+        UnusableFile: It is a folder, a pipe or a device, or is larger.
+        OSError: It cannot be opened.
+    """
+    status = os.stat(path)
+    if not stat.S_ISREG(status.st_mode):
+        raise UnusableFile(errno.EINVAL, "it is a folder, a pipe or a device, not a regular file", os.fspath(path))
+    if most is not None and status.st_size > most:
+        raise UnusableFile(errno.EFBIG, f"it has {status.st_size} bytes; at most {most} are read", os.fspath(path))
+    return open(path, "rb", opener=_without_waiting)
+
+
+def open_text(path: str | os.PathLike[str], *, newline: str | None = None) -> TextIO:
+    """Open a table of a user as text in UTF-8, with or without a byte order mark. Raises as ``open_regular``."""
+    return io.TextIOWrapper(open_regular(path, MOST_BYTES), "utf-8-sig", newline=newline)
+
+
+def read_regular(path: str | os.PathLike[str], most: int = MOST_TEXT_BYTES) -> bytes:
+    """Return the bytes of a regular file. Raises as ``open_regular``."""
+    with open_regular(path, most) as file:
+        return file.read() or b""  # None: a file of the kernel from which nothing can be read yet
+
+
+def read_text(path: str | os.PathLike[str], most: int = MOST_TEXT_BYTES) -> str:
+    """Return a text in UTF-8. Raises as ``open_regular``, and UnicodeDecodeError."""
+    return read_regular(path, most).decode("utf-8")
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
