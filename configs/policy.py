@@ -21,7 +21,7 @@ class GatePolicy(Section):
     min_effective_side: PositiveInt | None = None
     """The least longer side at the resolution of the detail, which an enlarged copy exceeds."""
     min_jpeg_quality: Annotated[int, Field(ge=1, le=100)] | None = None
-    """The least quality of any earlier JPEG compression, even if the file is now a PNG."""
+    """The least quality of a JPEG by its header, as a quality of libjpeg with equal damage."""
     min_score: Annotated[float, Field(ge=1, le=5)] | None = None
     distortions: dict[str, str] = Field(default_factory=dict)
     """The severity from which a distortion is refused, by category or everyday word."""

@@ -98,7 +98,7 @@ def checked(policy: GatePolicy, job: Job) -> GateResult:
         result.reasons["undecodable"] = one_line(str(error)).removeprefix(f"{result.image}: ")
         return result
     if policy.min_jpeg_quality is not None:
-        result.measured["jpeg_quality"] = quality = table_quality(tables[0]) if tables else None
+        result.measured["jpeg_quality"] = quality = table_quality(tables[0], tables.get(1)) if tables else None
         if quality is not None and quality < policy.min_jpeg_quality:
             result.reasons["compressed"] = f"JPEG quality {quality} is below the minimum of {policy.min_jpeg_quality}"
     if policy.min_effective_side is not None:

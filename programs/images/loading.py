@@ -20,8 +20,9 @@ PIL image, numpy array          pixels           like a file of its mode
 ==============================  ===============  ================================================================
 
 Refused, with a one-line ``ImageError``: damaged or truncated files, integer or float pixels of unknown range, 12-bit
-gray, drawings (SVG, EPS, WMF, XBM), formats that Pillow misreads, other files, more pixels than allowed,
-and web addresses. ``images.sources`` lists the supported sources.
+gray, drawings (SVG, EPS, WMF, XBM), formats that Pillow misreads, other files, more pixels, bytes or scans than
+allowed, and web addresses. Side chunks of a PNG that are damaged or very large are ignored, with a note.
+``images.sources`` lists the supported sources.
 """
 
 import hashlib
