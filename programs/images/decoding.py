@@ -72,7 +72,8 @@ _open_lock = threading.RLock()  # warnings.catch_warnings is not safe in threads
 NOTES_KEY = "notes from opening the file"  # notes, in the info of an image
 INNER_KEY = "not the first picture of the file"  # a bool, in the info of an image
 MENDED_KEY = "opened without some of its chunks"  # a bool, in the info of an image
-_JPEG_SCAN, _JPEG_MARKER = b"\xff\xda", re.compile(rb"\xff+([^\x00\xff\xd0-\xd7])")  # without those of pixels
+# Markers of a JPEG; FF 00 and FF D0 to FF D7 are part of the pixels.
+_JPEG_SCAN, _JPEG_MARKER = b"\xff\xda", re.compile(rb"\xff+([^\x00\xff\xd0-\xd7])")
 _XMP_ORIENTATION = re.compile(r"tiff:Orientation(?:=[\"']|>)\s*([1-8])")
 XMP = ("xmp", "XML:com.adobe.xmp")  # keys in the info of an image
 
@@ -174,7 +175,8 @@ def _open(data: bytes, max_pixels: int) -> Image.Image:
             texts = [str(note.message).strip(" .") for note in warned if not issubclass(note.category, about_size)]
             image.info[NOTES_KEY] = [one_line(f"Pillow warns: {text}.") for text in dict.fromkeys(texts)]
             if fixed:
-                image.info |= {**fixed.info, MENDED_KEY: True, NOTES_KEY: [*image.info[NOTES_KEY], *fixed.notes]}
+                image.info |= {**fixed.info, MENDED_KEY: True}
+                image.info[NOTES_KEY] += map(one_line, fixed.notes)
             return image
         except UnidentifiedImageError:
             extra = format_by_content(data)

@@ -12,8 +12,6 @@ from typing import Any, NamedTuple
 
 from PIL import Image
 
-from agenticiqa.programs.images.files import one_line
-
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 MOST_CHUNKS = 1_000_000  # chunks in a file
 MOST_TESTED = 1_000  # side chunks that are tested one by one
@@ -121,4 +119,4 @@ def _unpacked(data: bytes, chunk: Chunk) -> Iterator[tuple[str, Any]]:
 
 def _names(chunks: Iterable[Chunk]) -> str:
     kinds = dict.fromkeys(chunk.kind.decode("latin-1") for chunk in chunks)
-    return one_line(", ".join(list(kinds)[:MOST_NAMED]))
+    return ", ".join(list(kinds)[:MOST_NAMED])
