@@ -168,4 +168,8 @@ def test_a_key_is_masked_in_any_case_and_escaped_in_json(hide: Callable[..., str
     for secret in (SECRET, 'p"ss\\wörd'):
         for written in (secret, secret.upper(), secret.swapcase(), json.dumps(secret)[1:-1]):
             assert hide(f"your key {written} is wrong", (secret,)) == "your key *** is wrong"
+        for form in (r"\u{:04x}", r"\\\u{:04X}", r"\x{:02x}", r"\U{:08x}", r"\{:03o}"):
+            written = "".join(form.format(ord(character)) for character in secret)
+            assert hide(f"your key {written} is wrong", (secret,)) == "your key *** is wrong"
+    assert hide(r"a login of a\/b+c\/", ("a/b+c/",)) == "a login of ***"
     assert hide("no key here, nothing to hide", (SECRET,)) == "no key here, nothing to hide"

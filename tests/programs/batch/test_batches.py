@@ -4,16 +4,21 @@ import json
 import stat
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image
 
+from agenticiqa.configs import StageConfig
+from agenticiqa.programs.backends.connect import server_of
 from agenticiqa.programs.backends.provider_batches import driver
+from agenticiqa.programs.backends.provider_batches.openai_files import OpenAIFiles, ServiceError
 from agenticiqa.programs.batch.cost import Estimate
 from agenticiqa.programs.cli.main import main
 from support.batch_runs import KEY_VARIABLE, assess, configuration, rows, script, usage
-from support.batch_server import FAULTS, RESENT, BatchServer, batch_server
+from support.batch_server import FAULTS, RESENT, BatchServer, Fault, batch_server
 from support.distortion_levels import blur, scene
+from support.loopback import Arrived, Reply, error_reply, loopback
 from support.providers import OPENAI, provider_server
 
 KEY = "sk-batch-key"
@@ -198,3 +203,35 @@ def test_a_dry_run_shows_batches_and_bytes(
 def _totals(*shown: str) -> list[str]:
     """Return the line of totals of each table."""
     return [next(line for line in each.splitlines() if line.startswith("total")) for each in shown]
+
+
+def test_a_failed_batch_whose_message_repeats_the_key_does_not_show_or_keep_it(
+    album: Path, server: BatchServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    escaped = "".join(f"\\u{ord(character):04x}" for character in KEY)
+
+    def failed(running: BatchServer, _: Any) -> Reply:
+        errors = {"object": "list", "data": [{"code": KEY, "message": f"{KEY.upper()} is wrong"}]}
+        state = {"id": [*running.batches][-1], "object": "batch", "status": "failed", "errors": errors}
+        return Reply(raw_body=json.dumps(state).replace("wrong", f"wrong: {escaped}").encode())
+
+    server.faults.append(Fault("state", failed))
+    assert assess(album, configuration(tmp_path, server.url), tmp_path / "scores.jsonl", "--batch") == 2
+    said = capsys.readouterr().err
+    assert "***: *** is wrong: ***" in said
+    kept = b"".join(path.read_bytes() for path in (tmp_path / "scores.jsonl.batches").iterdir())
+    assert b"***: *** is wrong: ***" in kept
+    for text in (said, kept.decode(errors="replace")):
+        assert KEY not in text.lower()
+
+
+def test_a_login_that_a_provider_of_batches_repeats_is_not_shown() -> None:
+    def repeats(arrived: Arrived) -> Reply:
+        return error_reply(400, {"error": {"message": f"{arrived.headers['authorization']}, ann:secret-0815"}})
+
+    with loopback(repeats) as address:
+        stage = StageConfig(backend="openai.m", api_base=address.replace("//", "//ann:secret-0815@") + "/v1")
+        files = OpenAIFiles(server_of(stage))
+        with pytest.raises(ServiceError) as raised:
+            files.progress("batch_1")
+    assert "Basic ***, ann:***" in str(raised.value)
