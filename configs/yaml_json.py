@@ -1,4 +1,4 @@
-"""Parse YAML and JSON of users' files; nesting that is too deep is an error like any other syntax error."""
+"""Parse YAML and JSON of users' files; nesting that is too deep and impossible values are syntax errors, too."""
 
 import json
 from typing import Any
@@ -14,6 +14,8 @@ def yaml_value(text: str) -> Any:
         return yaml.safe_load(text)
     except RecursionError:
         raise yaml.YAMLError(TOO_DEEP) from None
+    except (ArithmeticError, AttributeError, LookupError, ValueError) as error:  # from the value of a date or a number
+        raise yaml.YAMLError(f"a date or a number is not valid ({error})") from error
 
 
 def json_value(text: str | bytes) -> Any:

@@ -3,6 +3,7 @@
 import ipaddress
 import os
 import re
+import socket
 import ssl
 import threading
 import time
@@ -161,11 +162,17 @@ def proxy_for(url: str) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether a host name or address is this machine's own."""
+    """Return whether a host name or address is this machine's own, in any spelling, such as 127.1 or "localhost."."""
+    name = host.lower().removesuffix(".")
     try:
-        return ipaddress.ip_address(host).is_loopback
+        address = ipaddress.ip_address(name.partition("%")[0])
     except ValueError:
-        return host == "localhost"
+        try:
+            address = ipaddress.ip_address(socket.inet_aton(name))  # 127.1, 0x7f.1, 2130706433
+        except (OSError, UnicodeError):
+            return name == "localhost" or name.endswith(".localhost")
+    address = getattr(address, "ipv4_mapped", None) or address
+    return address.is_loopback or address.is_unspecified
 
 
 @contextmanager

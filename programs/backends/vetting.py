@@ -5,8 +5,8 @@ model's answer, it would be rejected and kept in the cache. If another field (us
 only that field is removed, because the answer was paid for.
 """
 
-import math
 import re
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -150,4 +150,5 @@ def _is_logprob(entry: Any) -> bool:
     if not isinstance(entry, dict) or not isinstance(entry.get("token"), str):
         return False
     logprob = entry.get("logprob")
-    return isinstance(logprob, int | float) and not isinstance(logprob, bool) and math.isfinite(logprob)
+    is_number = isinstance(logprob, int | float) and not isinstance(logprob, bool)
+    return is_number and abs(logprob) <= sys.float_info.max  # an integer may exceed what a float can hold

@@ -355,6 +355,10 @@ def test_a_proxy_from_the_environment_is_not_used_for_this_machine(monkeypatch: 
     monkeypatch.setenv("no_proxy", "inside.example")
     for address in ("http://127.0.0.1:8000/v1", "http://localhost/v1", "http://[::1]/", "https://a.inside.example/v1"):
         assert not proxy_for(address)
+    own = "127.1 LOCALHOST. x.localhost [::ffff:127.0.0.1] 0.0.0.0 [::] 0 0x7f.1 2130706433 0177.0.0.1 127.0.0.1."
+    assert not any(proxy_for(f"http://{host}:8000/v1") for host in own.split())
+    for host in ("localhost.example", "notlocalhost", "[::ffff:10.0.0.1]", "10.1", "x" * 300):
+        assert proxy_for(f"http://{host}/v1")
     assert proxy_for("https://api.example/v1") == "http://proxy.example:3128"
 
 

@@ -107,7 +107,7 @@ def entry(logprob: Any = -0.5, top: Any = None, token: Any = "Good") -> dict[str
     return {"token": token, "logprob": logprob, "top_logprobs": listed}
 
 
-@pytest.mark.parametrize("logprob", [None, math.nan, math.inf, "high", True, [-1.0]])
+@pytest.mark.parametrize("logprob", [None, math.nan, math.inf, "high", True, [-1.0], -(10**400)])
 def test_an_invalid_log_probability_removes_all_and_the_answer_is_kept(logprob: Any) -> None:
     found = vetted(with_choice(logprobs={"content": [entry(), entry(logprob)]}))
     assert found == with_choice(logprobs=None)
