@@ -73,7 +73,7 @@ NOTES_KEY = "notes from opening the file"  # notes, in the info of an image
 INNER_KEY = "not the first picture of the file"  # a bool, in the info of an image
 MENDED_KEY = "opened without some of its chunks"  # a bool, in the info of an image
 # Markers of a JPEG; FF 00 and FF D0 to FF D7 are part of the pixels.
-_JPEG_SCAN, _JPEG_MARKER = b"\xff\xda", re.compile(rb"\xff+([^\x00\xff\xd0-\xd7])")
+_JPEG_SCAN, _JPEG_MARKER = b"\xff\xda", re.compile(rb"\xff([^\x00\xff\xd0-\xd7])")
 _XMP_ORIENTATION = re.compile(r"tiff:Orientation(?:=[\"']|>)\s*([1-8])")
 XMP = ("xmp", "XML:com.adobe.xmp")  # keys in the info of an image
 
