@@ -39,20 +39,21 @@ def run(args: Namespace) -> int:
     """Print the backends; the exit status says whether every model answered the question of ``--probe``."""
     config = models_from(args)
     uses = backends_of(config)
-    failed = 0
-    for stage, _ in uses if args.probe else ():
+    answered = []  # the table has no row of a model that did not answer, which would look confirmed
+    for stage, roles in uses:
         try:
-            ask_small_question(stage)
+            if args.probe:
+                ask_small_question(stage)
+            answered.append((stage, roles))
         except (dspy.LMError, BackendError) as error:
-            failed += 1
             print_error(f"{name_of(stage).replace('//', '/')}: {error}")
-    rows = [*offline_row(config), *(row(*use) for use in uses)]
+    rows = [*offline_row(config), *(row(*use) for use in answered)]
     providers = provider_rows()
     if args.json:
         print(json.dumps({"backends": rows, "providers": providers}, ensure_ascii=False, indent=2))
-    else:
+    elif rows:
         print_backends(rows, [] if args.backend or args.config else providers)
-    return SOME_FAILED if failed else OK
+    return OK if len(answered) == len(uses) else SOME_FAILED
 
 
 def backends_of(config: Config) -> list[tuple[StageConfig, list[str]]]:
