@@ -4,7 +4,7 @@ import errno
 import io
 import os
 import stat
-from typing import BinaryIO, TextIO
+from typing import TextIO
 
 MOST_BYTES = 2**29  # bytes of an image or a table, 512 MiB
 MOST_TEXT_BYTES = 2**26  # bytes of another file that is read as a whole, 64 MiB
@@ -18,7 +18,7 @@ class UnusableFile(OSError):
         return str(self.strerror)
 
 
-def open_regular(path: str | os.PathLike[str], most: int | None = None) -> BinaryIO:
+def open_regular(path: str | os.PathLike[str], most: int | None = None) -> io.BufferedReader:
     """Open a regular file in binary mode, or a link to one.
 
     Args:

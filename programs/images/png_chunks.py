@@ -7,7 +7,7 @@ One with a wrong checksum is ignored, as libpng does by default; in any other ch
 import io
 import struct
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from PIL import Image
@@ -40,7 +40,7 @@ class Mended(NamedTuple):
     """A PNG that Pillow opens, further entries for the ``info`` of its image, and notes."""
 
     data: bytes
-    info: Mapping[str, Any]
+    info: dict[str | tuple[int, int], Any]
     notes: Sequence[str]
 
 
@@ -66,7 +66,7 @@ def mended(data: bytes) -> Mended | None:
         return None
     refused = [chunk for chunk in intact[:MOST_TESTED] if not _is_read(data, [chunk])] + intact[MOST_TESTED:]
     unused = [c for c in intact if c.kind in TEXTS and not data.startswith((EXIF, XMP), c.start + 8)]
-    info = {key: value for chunk in refused for key, value in _unpacked(data, chunk)}
+    info: dict[str | tuple[int, int], Any] = {key: value for chunk in refused for key, value in _unpacked(data, chunk)}
     notes = []
     if wrong:
         notes.append(f"The PNG has a wrong checksum in {_names(wrong)}, which was ignored.")

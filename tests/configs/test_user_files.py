@@ -60,11 +60,17 @@ def test_only_regular_files_up_to_a_size_are_read(reader: str, kind: str, tmp_pa
     assert len(message.splitlines()) == 1
 
 
+COMMANDS = ("evaluate {}", "calibrate adapter {}", "assess --jobs {}", "assess {} --parquet out")
+
+
 @pytest.mark.parametrize("kind", ["pipe", "link to /dev/zero"])
-@pytest.mark.parametrize("command", ["evaluate {}", "calibrate adapter {}", "assess --jobs {}"])
+@pytest.mark.parametrize("command", COMMANDS)
+    "command", ["evaluate {}", "calibrate adapter {}", "assess --jobs {}", "assess {} --parquet out"]
+)
 def test_commands_do_not_wait_for_a_pipe(
-    command: str, kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    command: str, kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     file = special(kind, tmp_path).rename(tmp_path / "labels.csv")
     assert main(command.format(file).split()) == USAGE
     assert "labels.csv" in capsys.readouterr().err
