@@ -17,6 +17,8 @@ from agenticiqa.programs.events import about
 LOGGER = "agenticiqa"
 DSPY_LOGGER = "dspy.clients.lm"  # it warns about truncated answers, which this program reports and requests again
 LONGEST = 2000  # characters of one message in a file
+FAULTS = frozenset({"retry", "rejected", "unanswered", "fallback"})  # events of servers and answers
+MOST_FAULTS = 3  # lines about faults on stderr without -v
 LEVELS = {-1: logging.ERROR, 0: logging.WARNING, 1: logging.INFO, 2: logging.DEBUG}
 STANDARD = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"}
 
@@ -50,12 +52,25 @@ class WarningFormatter(logging.Formatter):
 
 
 class StderrHandler(logging.Handler):
-    """A handler that writes to the current ``sys.stderr``, so that lines appear above a progress bar."""
+    """A handler that writes to the current ``sys.stderr``, so that lines appear above a progress bar.
+
+    Without ``every_fault``, only the first faults of servers and answers are written, because a weak model makes many.
+    """
+
+    def __init__(self, level: int = logging.NOTSET, *, every_fault: bool = True) -> None:
+        super().__init__(level)
+        self._every_fault, self._faults = every_fault, 0
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write the record, unless its text is empty."""
+        """Write the record, unless its text is empty or it is one fault of many."""
+        is_counted = not self._every_fault and vars(record).get("event") in FAULTS
+        self._faults += is_counted
+        if is_counted and self._faults > MOST_FAULTS:
+            return
         try:
             if text := self.format(record):
+                if is_counted and self._faults == MOST_FAULTS:
+                    text += " (further faults are not shown; -v shows all)"
                 sys.stderr.write(f"{text}\n")
                 sys.stderr.flush()
         except Exception:
@@ -126,7 +141,7 @@ def logging_to(verbose: int = 0, file: str | None = None) -> Iterator[JsonFileHa
 
     Yields the handler of the file, if any. Raises UserError as it does.
     """
-    to_stderr = StderrHandler(LEVELS[min(verbose, 2)])
+    to_stderr = StderrHandler(LEVELS[min(verbose, 2)], every_fault=verbose > 0)
     to_stderr.setFormatter(StepFormatter() if verbose > 0 else WarningFormatter())
     handlers: list[logging.Handler] = [to_stderr]
     to_file = None
