@@ -65,8 +65,6 @@ COMMANDS = ("evaluate {}", "calibrate adapter {}", "assess --jobs {}", "assess {
 
 @pytest.mark.parametrize("kind", ["pipe", "link to /dev/zero"])
 @pytest.mark.parametrize("command", COMMANDS)
-    "command", ["evaluate {}", "calibrate adapter {}", "assess --jobs {}", "assess {} --parquet out"]
-)
 def test_commands_do_not_wait_for_a_pipe(
     command: str, kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
