@@ -11,6 +11,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from agenticiqa.configs.options import AdapterKey, ImageSettings, ModelKeys
+from agenticiqa.configs.spelling import did_you_mean
 from agenticiqa.configs.user_files import MOST_YAML_BYTES, read_text
 from agenticiqa.configs.yaml_json import yaml_value
 
@@ -349,7 +350,7 @@ def read_model(model: type[M], kind: str, wanted: str) -> M:
         elif path.exists():
             text = read_text(path, MOST_YAML_BYTES)
         else:
-            raise ConfigError(f"{name}: no such file, and no {kind} of that name is shipped")
+            raise ConfigError(f"{name}: no such file, and no {kind} of that name is shipped; {_shipped(kind)}")
         return checked(model, yaml_value(text) or {}, name)
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{name}: cannot be read: {error}") from error
@@ -383,4 +384,5 @@ def _explain(section: type[BaseModel], location: tuple[int | str, ...], kind: st
         annotation = section.model_fields[str(part)].annotation
         for inner in (annotation, *get_args(annotation)):  # a section, or one that may be null
             section = inner if isinstance(inner, type) and issubclass(inner, BaseModel) else section
-    return f"unknown key {where!r}, expected one of {', '.join(section.model_fields)}"
+    keys = section.model_fields
+    return f"unknown key {where!r}" + did_you_mean(str(location[-1]), keys, f"one of {', '.join(keys)}")

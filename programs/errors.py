@@ -20,7 +20,6 @@ file, the caller can fix it) and ``dspy.LMError`` (the model could not be reache
 """
 
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
 from typing import Any
 
 LAST_ANSWER = "; the answer was: "
@@ -31,13 +30,6 @@ LONGEST_SHOWN = 2000  # characters of a model's text in an error, a log or a res
 def excerpt(text: str, most: int = LONGEST_SHOWN) -> str:
     """Return the first ``most`` characters of a text, followed by its length if it is longer."""
     return text if len(text) <= most else f"{text[:most]} ... ({len(text):,} characters)"
-
-
-def did_you_mean(given: str, known: Iterable[str]) -> str:
-    """Return ``, did you mean X?`` with the name most similar to ``given``, or an empty text; case is ignored."""
-    by_lower = {name.lower(): name for name in known}
-    close = get_close_matches(given.lower(), by_lower, n=1)
-    return f", did you mean {by_lower[close[0]]}?" if close else ""
 
 
 class AgenticIQAError(Exception):

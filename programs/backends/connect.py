@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import dspy
 
 from agenticiqa.configs import Config, StageConfig
+from agenticiqa.configs.spelling import did_you_mean
 from agenticiqa.programs.backends.addresses import checked_address, public_address, secrets_in
 from agenticiqa.programs.backends.capabilities import ModelFeatures
 from agenticiqa.programs.backends.choice import AMBIENT, Backend
@@ -15,7 +16,7 @@ from agenticiqa.programs.backends.engine import Model
 from agenticiqa.programs.backends.in_flight import in_flight_at
 from agenticiqa.programs.backends.models import always_reasons, image_tokens, plain_name
 from agenticiqa.programs.backends.providers import NO_KEY, PROVIDERS, Provider, row_of
-from agenticiqa.programs.errors import BackendError, did_you_mean
+from agenticiqa.programs.errors import BackendError
 
 if TYPE_CHECKING:
     from agenticiqa.programs.backends.wire import Server
@@ -173,8 +174,8 @@ def provider_of(stage: StageConfig) -> Provider:
     provider = row_of(name)
     if provider is None:
         expected = ", ".join(f"{known}.<model>" for known in PROVIDERS)
-        hint = did_you_mean(kind, ["offline", AMBIENT, *PROVIDERS])
-        raise BackendError(f"backend {name!r} is unknown{hint}: expected offline, dspy or one of {expected}")
+        hint = did_you_mean(kind, ["offline", AMBIENT, *PROVIDERS], f"offline, dspy or one of {expected}")
+        raise BackendError(f"backend {name!r} is unknown{hint}")
     if not model:
         raise BackendError(f"backend {name!r} names no model: expected {kind}.<model>")
     require_address(stage, "api_base (--api-base)")

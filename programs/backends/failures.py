@@ -67,7 +67,7 @@ def classified(error: lm15.LM15Error, timeout: float, secrets: tuple[str, ...]) 
     if isinstance(error, lm15.RateLimitError):
         wait = asked_to_wait(text) if wait is None else wait
         if wait:
-            text += f" (the server asks to wait {wait:g} s)"
+            text += f" (the server asks to wait {round(wait, 1):g} s)"
     real, kind = error, _error_class(error, text, wait)
     if isinstance(error, NoConnection):
         text += NOT_THERE

@@ -15,7 +15,7 @@ from agenticiqa.programs.backends.provider_batches.openai_files import OpenAIFil
 from agenticiqa.programs.backends.provider_batches.rounds import BatchRun
 from agenticiqa.programs.batch.cost import Estimate, estimate
 from agenticiqa.programs.batch.job import Job
-from agenticiqa.programs.cli.printable import print_error, print_note
+from agenticiqa.programs.cli.printable import counted, print_error, print_note
 from agenticiqa.programs.cli.render import print_lines, print_remark
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.events import about
@@ -103,7 +103,7 @@ def print_estimate(cost: Estimate, as_json: bool = False) -> None:
         whole = {"images": cost.images, "questions": cost.questions, "refused": cost.refused, "stages": cost.rows()}
         print(json.dumps(whole, ensure_ascii=False, indent=2))
         return
-    about = f"{cost.questions} questions about {cost.images} images"
+    about = f"{counted(cost.questions, 'question')} about {counted(cost.images, 'image')}"
     if not cost.stages:
         print(f"{about}: no model is needed, so nothing is sent")
         return

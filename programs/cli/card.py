@@ -12,7 +12,7 @@ from rich.panel import Panel
 from rich.text import Text
 
 from agenticiqa.programs.backends.usage import total
-from agenticiqa.programs.cli.printable import all_printable
+from agenticiqa.programs.cli.printable import all_printable, counted
 from agenticiqa.programs.cli.render import COLORS, bar, plain_table, stdout_console, tabbed
 from agenticiqa.programs.fusion.formula import interval_text
 from agenticiqa.programs.page.entry import distinct_names, entry_of
@@ -149,7 +149,7 @@ def _usage(stages: dict[str, dict[str, Any]]) -> list[str]:
     if not stages:
         return []
     spent = total(stages)
-    calls = f"{spent['calls']} calls" + (f" and {spent['cached']} from the cache" if spent["cached"] else "")
+    calls = counted(spent["calls"], "call") + (f" and {spent['cached']} from the cache" if spent["cached"] else "")
     return [calls, *([f"{spent['usd']:.4f} USD"] if spent["usd"] is not None else [])]
 
 

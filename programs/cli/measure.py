@@ -20,7 +20,7 @@ from agenticiqa.programs.images.files import one_line
 from agenticiqa.programs.page.csv_text import csv_text
 from agenticiqa.programs.tools import TOOLS, find_tool
 from agenticiqa.programs.tools.measuring import metric_named, pixels_of
-from agenticiqa.programs.tools.tool import PYIQA, Tool, raw_value, unknown_tool
+from agenticiqa.programs.tools.tool import PYIQA, Tool, raw_value
 
 Measurement = dict[str, Any]  # image, reference, a value or None for each metric, and error if anything failed
 
@@ -68,7 +68,7 @@ def metrics_and_images(words: Sequence[str]) -> tuple[list[Tool], list[str]]:
         names = []
     if not tools:
         if words and not (os.path.exists(words[0]) or set(words[0]) & set("./\\*-")):
-            raise unknown_tool(words[0], TOOLS)
+            metric_named(words[0])  # an error
         raise UserError("name a metric such as ssim or niqe before the images; agenticiqa tools lists all metrics")
     if not names:
         raise UserError(f"name at least one image after {', '.join(tools)}")

@@ -14,7 +14,7 @@ from agenticiqa.programs.batch.plan_run import RunPlan, absolute, offsets_of_lat
 from agenticiqa.programs.batch.results_file import ResultsFile, Row, question_of
 from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.output_paths import write_all
-from agenticiqa.programs.cli.printable import is_stdout, print_error, write_csv
+from agenticiqa.programs.cli.printable import counted, is_stdout, print_error, write_csv
 from agenticiqa.programs.cli.sinks import RunState, Sink
 from agenticiqa.programs.cli.status import BELOW, OK, SOME_FAILED, UNSCORED, worst
 from agenticiqa.programs.errors import UserError
@@ -88,7 +88,7 @@ class Overview(Sink):
 
 def write_files(args: Namespace, entries: Entries, failed: Sequence[str]) -> list[bool]:
     """Write ``--html`` and ``--csv`` of the entries in their order; return whether each requested file was written."""
-    title = f"Image quality: {len(entries)} image{'s' if len(entries) != 1 else ''}"
+    title = f"Image quality: {counted(len(entries), 'image')}"
     cards = {job: result_card(entry) for job, entry in entries.items()}
     return write_all(
         [

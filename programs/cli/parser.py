@@ -8,16 +8,19 @@ import shlex
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib.metadata import version
+from textwrap import fill
 from typing import Any, NoReturn, cast
 
 import shtab
 
 from agenticiqa.configs.options import Group, Option, Options, flat
+from agenticiqa.configs.spelling import did_you_mean
 from agenticiqa.programs.cli.commands import Command
 from agenticiqa.programs.cli.status import USAGE
-from agenticiqa.programs.errors import UserError, did_you_mean
+from agenticiqa.programs.errors import UserError
 
 PROGRAM = "agenticiqa"
+WIDTH = 78  # characters of a line of help
 DESCRIPTION = """\
 Assess the quality of images. The program plans what to inspect, measures it, asks a
 vision-language model if you name one, and returns a score or an answer with the evidence.
@@ -39,7 +42,7 @@ exit status:
   1    some images failed
   2    wrong usage
   3    some images have no score
-  4    an image scores below --fail-under
+  4    an image scores below --fail-under, or is refused by gate
   130  interrupted by Ctrl-C
 """
 
@@ -57,6 +60,7 @@ ELSEWHERE = {
     "--prompt": "--query",
     "--threads": "--workers",
     "--threshold": "--fail-under",
+    "--format": "--csv",
 }
 
 _IMAGE = re.compile(r"\.(jpe?g|png|webp|tiff?|bmp|gif|heic|avif)$", re.IGNORECASE)
@@ -75,6 +79,8 @@ def parse(argv: Sequence[str], commands: Mapping[str, Command]) -> argparse.Name
 
     Exit for --help, --version and wrong usage. Raises UserError for a number that is too small.
     """
+    if argv[:1] == ["help"]:
+        argv = [*argv[1:], "--help"]
     parser, subparsers = _parsers(commands, loaded=[name for name in commands if {*name.split()} <= {*argv}])
     for word in itertools.takewhile("--".__ne__, argv):
         if word.startswith("-") and "." in word and os.path.exists(word):
@@ -84,6 +90,7 @@ def parse(argv: Sequence[str], commands: Mapping[str, Command]) -> argparse.Name
             parser.error(_no_command(argv, commands))
         if not commands[argv[0]].module and not {*argv[1:2]} & {"-h", "--help"}:
             _check_second_word(argv, commands, subparsers[argv[0]])
+        _check_options(argv, commands, subparsers)
     args, unknown = parser.parse_known_args(argv)
     if args.command is None:
         if unknown:
@@ -146,7 +153,7 @@ def _no_command(argv: Sequence[str], commands: Collection[str]) -> str:
     if os.path.exists(argv[0]) or _IMAGE.search(argv[0]):
         return f"{argv[0]} is not a command; to assess it, run: {PROGRAM} assess {shlex.join(argv)}"
     names = [name for name in commands if " " not in name]
-    return f"unknown command {argv[0]!r}{did_you_mean(argv[0], names)}: expected {', '.join(names)}"
+    return f"unknown command {argv[0]!r}{did_you_mean(argv[0], names, ', '.join(names))}"
 
 
 def _check_second_word(argv: Sequence[str], commands: Collection[str], group: argparse.ArgumentParser) -> None:
@@ -157,15 +164,27 @@ def _check_second_word(argv: Sequence[str], commands: Collection[str], group: ar
         expected = f"{', '.join(names[:-1])} or {names[-1]}"
         hint = did_you_mean(word, names)
         group.error(
-            f"unknown command {word!r}{hint}: expected {expected}" if hint else f"name what to {argv[0]}: {expected}"
+            f"unknown command {word!r}{hint} Expected {expected}" if hint else f"name what to {argv[0]}: {expected}"
         )
+
+
+def _check_options(
+    argv: Sequence[str], commands: Mapping[str, Command], parsers: Mapping[str, argparse.ArgumentParser]
+) -> None:
+    """Exit for an option that the command does not have, because a missing argument would hide it."""
+    name = next(name for name in (" ".join(argv[:2]), argv[0]) if name in commands)
+    flags = _flags(_options_of(commands[name]))
+    for word in itertools.takewhile("--".__ne__, argv):
+        if word.startswith("--") and not any(flag.startswith(word.partition("=")[0]) for flag in (*flags, "--help")):
+            parsers[name].error(_unexpected([word], [*flags, "--help"] if word.startswith("--h") else flags))
 
 
 def _unexpected(words: Sequence[str], known: Sequence[str]) -> str:
     """Return the message for words that the parser did not take, with the known flag that the user probably meant."""
     wrong = [word for word in words if word.startswith("-")]
     if not wrong:
-        return f"unexpected argument {' '.join(words)!r}"
+        about = "; a question needs --query, because -q is --quiet" if "--query" in known else ""
+        return f"unexpected argument {' '.join(words)!r}{about}"
     name = wrong[0].partition("=")[0]
     if name in known:
         return f"write {name} after the name of the command: {PROGRAM} COMMAND {name}"
@@ -262,7 +281,7 @@ def add_options(parser: Any, options: Options) -> None:
         elif item.one_of:
             add_options(parser.add_mutually_exclusive_group(required=item.required), item.options)
         else:
-            add_options(parser.add_argument_group(item.title, item.about), item.options)
+            add_options(parser.add_argument_group(item.title, item.about and fill(item.about, WIDTH)), item.options)
 
 
 def _one_of(choices: Sequence[str]) -> Callable[[str], str]:
@@ -271,7 +290,7 @@ def _one_of(choices: Sequence[str]) -> Callable[[str], str]:
     def checked(value: str) -> str:
         if value not in choices:
             raise argparse.ArgumentTypeError(
-                f"unknown value {value!r}{did_you_mean(value, choices)}: expected {', '.join(choices)}"
+                f"unknown value {value!r}{did_you_mean(value, choices, ', '.join(choices))}"
             )
         return value
 

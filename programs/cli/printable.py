@@ -95,3 +95,8 @@ def print_error(*messages: str) -> None:
     """Print each error as a line on stderr."""
     for message in messages:
         print(f"agenticiqa: {message_line(message)}", file=sys.stderr)
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a count with its noun: "1 image", "2 images"."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"

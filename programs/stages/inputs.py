@@ -9,7 +9,8 @@ from typing import Any, ParamSpec, TypeVar
 import dspy
 import numpy as np
 
-from agenticiqa.programs.errors import UserError, WrongArgument, did_you_mean
+from agenticiqa.configs.spelling import did_you_mean
+from agenticiqa.programs.errors import UserError, WrongArgument
 from agenticiqa.programs.images import ImageSource, name_of
 from agenticiqa.programs.images.finding import images_given, is_name_of_image
 from agenticiqa.programs.images.sources import is_in_memory

@@ -15,7 +15,7 @@ from agenticiqa.programs.images import ImageSource, LoadedImage
 from agenticiqa.programs.images.loading import load_pixels
 from agenticiqa.programs.tools.catalog import TOOLS
 from agenticiqa.programs.tools.numerics.pixels import RGB
-from agenticiqa.programs.tools.tool import PYIQA, SharedMeasure, Tool, get_tool, raw_value
+from agenticiqa.programs.tools.tool import PYIQA, SharedMeasure, Tool, find_tool, get_tool, raw_value, unknown_tool
 
 Measured: TypeAlias = float | NDArray[np.float64]
 OneImage: TypeAlias = str | os.PathLike[str] | bytes | bytearray | IO[bytes] | Image.Image | LoadedImage
@@ -122,6 +122,8 @@ def metric_named(name: str) -> Tool:
         from agenticiqa.programs.tools.pyiqa import pyiqa_metric  # a late import: it loads pydantic
 
         return pyiqa_metric(name[len(PYIQA) :].lower())
+    if find_tool(name, TOOLS) is None:
+        raise ToolError(f"{unknown_tool(name, TOOLS)}; name metrics one by one, those of pyiqa as pyiqa:{name.lower()}")
     return get_tool(name, TOOLS)
 
 

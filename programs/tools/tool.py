@@ -16,7 +16,8 @@ from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from agenticiqa.programs.errors import ToolError, did_you_mean
+from agenticiqa.configs.spelling import did_you_mean
+from agenticiqa.programs.errors import ToolError
 
 if TYPE_CHECKING:
     from agenticiqa.programs.images import LoadedImage
@@ -215,7 +216,7 @@ def get_tool(name: str, tools: Mapping[str, Tool]) -> Tool:
 
 def unknown_tool(name: str, tools: Collection[str]) -> ToolError:
     """Return the error for a name that ``find_tool`` does not find, with the most similar name and all known ones."""
-    return ToolError(f"unknown tool {name!r}{did_you_mean(name, tools)}: known tools are {', '.join(tools)}")
+    return ToolError(f"unknown tool {name!r}{did_you_mean(name, tools, ', '.join(tools))}")
 
 
 def best_for(distortion: str, tools: Sequence[Tool]) -> Tool | None:

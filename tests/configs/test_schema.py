@@ -120,10 +120,10 @@ def test_an_unknown_key_is_reported_with_the_known_keys(tmp_path: Path) -> None:
 
 def test_an_unknown_nested_key_is_reported_with_its_section_and_the_known_keys(tmp_path: Path) -> None:
     message = refusal(write(tmp_path, "planner:\n  backed: offline\nfusion:\n  etta: 1\nreplan:\n  sees_images: true"))
-    assert "unknown key 'planner.backed', expected one of backend," in message
+    assert "unknown key 'planner.backed', did you mean backend? Expected one of backend," in message
     assert "sees_images" in message.split("planner.backed")[1].split(";")[0]
-    assert "unknown key 'fusion.etta', expected one of rule" in message
-    assert "unknown key 'replan.sees_images', expected one of backend," in message
+    assert "unknown key 'fusion.etta', did you mean eta? Expected one of rule" in message
+    assert "unknown key 'replan.sees_images': expected one of backend," in message
 
 
 @pytest.mark.parametrize("key", ["api_key", "headers", "token"])
@@ -176,7 +176,7 @@ def test_the_fusion_of_the_paper_can_be_configured_but_no_negative_value(tmp_pat
 
 def test_an_unknown_key_of_an_optional_section_is_reported_with_its_known_keys(tmp_path: Path) -> None:
     message = refusal(write(tmp_path, "planner: {price: {input: 1, outptu: 2}}"))
-    assert "unknown key 'planner.price.outptu', expected one of input, output" in message
+    assert "unknown key 'planner.price.outptu', did you mean output? Expected one of input, output" in message
 
 
 @pytest.mark.parametrize("text", ["planner: [", "a: b: c", "\t- x", "!!python/object/apply:os.system ['true']"])

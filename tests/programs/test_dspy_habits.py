@@ -172,7 +172,7 @@ def test_a_question_may_end_in_the_name_of_a_file(photo: Path) -> None:
 def test_a_configuration_may_be_a_mapping(photo: Path) -> None:
     program = AgenticIQA.from_config({"max_side": 64, "planner": {"backend": "offline"}})
     assert (program.image_settings.max_side, program.backend) == (64, "offline")
-    with pytest.raises(ConfigError, match=r"\(a mapping\): unknown key 'planer', expected one of .*planner"):
+    with pytest.raises(ConfigError, match=r"\(a mapping\): unknown key 'planer', did you mean planner\?"):
         AgenticIQA.from_config({"planer": {}})
 
 

@@ -217,7 +217,7 @@ def spent(run: KeptRun) -> ReportTable | None:
 def command(run: KeptRun) -> str:
     """Return the command that made a run, with the version of the program or of the metric, if the run has it."""
     command = run.figures.get("command") or "# command unknown: the run was started from Python, or by an older version"
-    made_of = run.made_with.get("made_of", {})  # of a scorer
+    made_of = run.made_with.get("made_of", {})  # what determines the numbers of a scorer
     if version := run.made_with.get("version", made_of.get("agenticiqa")):
         return f"{command}  # version {version}"
     return f"{command}  # pyiqa {made_of['pyiqa']}" if "pyiqa" in made_of else command
