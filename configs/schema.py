@@ -358,6 +358,14 @@ def read_model(model: type[M], kind: str, wanted: str) -> M:
         raise ConfigError(f"{name}: not valid YAML: {' '.join(str(error).split())}") from error
 
 
+def _shipped(kind: str) -> str:
+    """Return which files of a kind are shipped, as a clause."""
+    if kind == "policy":
+        return "the shipped one is gate"
+    files = resources.files(__package__).joinpath("providers").iterdir()
+    return f"shipped are {', '.join([DEFAULT, *sorted(f'providers/{Path(file.name).stem}' for file in files)])}"
+
+
 def checked(model: type[M], value: object, name: str) -> M:
     """Return the value as a model. Raises ConfigError, in one line that begins with the name."""
     try:
