@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from agenticiqa.eval.datasets import LabeledImage
 from agenticiqa.eval.labels.own_data import read_labels
 from agenticiqa.eval.report import rating_report, summarize
-from agenticiqa.eval.report.model import Report, html_table
+from agenticiqa.eval.report.model import Report, html_of
 from agenticiqa.eval.report.rating_tables import rating_headline
 from agenticiqa.eval.report.run_differences import compare_report
 from agenticiqa.eval.report.run_scores import rating_scores
@@ -47,7 +47,7 @@ class Evaluation(NamedTuple):
         return f"<Evaluation: {rating_headline(self.summary)}>"
 
     def _repr_html_(self) -> str:
-        return html_table(rating_report(self.summary).tables[0])
+        return html_of(rating_report(self.summary).tables[0])
 
     def compare(self, other: "Evaluation") -> Report:
         """Compare the scores with those of another evaluation on the images of both, as the command ``compare`` does.

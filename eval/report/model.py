@@ -3,7 +3,6 @@
 ``templates/parts.html`` of ``report.page`` is the HTML rendering of a table.
 """
 
-import html
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -101,7 +100,7 @@ class Report:
         return "\n".join(f"{table.title}\n\n{markdown(table)}" for table in self.tables)
 
     def _repr_html_(self) -> str:
-        return "".join(map(html_table, self.tables))
+        return "".join(map(html_of, self.tables))
 
     def write(self, folder: Path, name: str = "report") -> None:
         """Write ``report.json`` and ``report.md``, or files of another ``name``, into the folder of the run."""
@@ -153,12 +152,12 @@ def markdown_text(text: str) -> str:
     return plain.replace("](", r"]\(").replace("|", r"\|")
 
 
-def html_table(table: ReportTable) -> str:
+def html_of(table: ReportTable) -> str:
     """Return a table for a notebook, which has styles of its own."""
-    head = "".join(f"<th>{html.escape(heading)}</th>" for heading in table.headings)
-    lines = ["".join(f"<td>{html.escape(cell)}</td>" for cell in line) for line in table.lines]
-    body = "".join(f"<tr>{line}</tr>" for line in lines)
-    return f"<table><caption>{html.escape(table.title)}</caption><tr>{head}</tr>{body}</table>"
+    from pandas import DataFrame
+
+    cells = DataFrame(table.lines, columns=table.headings)
+    return f"<h4>{escape_html(table.title)}</h4>{cells.to_html(index=False)}"
 
 
 def latex(table: ReportTable) -> str:

@@ -29,7 +29,7 @@ from agenticiqa.eval.intervals import (
 from agenticiqa.eval.logistic import fit_logistic
 from agenticiqa.eval.metrics import Numbers, krcc, plcc, srcc
 from agenticiqa.eval.report.model import Cell, Report, ReportTable, counted, figure, number, probability
-from agenticiqa.eval.report.run_scores import RunScores, count_alike, share_names
+from agenticiqa.eval.report.run_scores import RunScores, count_alike
 from agenticiqa.programs.errors import UserError
 
 SMALLEST_SHOWN = 0.01  # smallest difference for which the needed data are estimated
@@ -101,7 +101,6 @@ def differences(runs: Sequence[RunScores]) -> list[Difference]:
     Questions are counted by ``count_alike``, also in McNemar's test: it uses questions, not rotations. Raises
     UserError for runs of different kinds, without a common item, or with different labels for an item.
     """
-    share_names(runs)
     count_alike(runs)
     measures = RATINGS if runs[0].kind == "rating" else {runs[0].figure: _paired(_mean)}
     return _corrected(

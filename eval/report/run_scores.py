@@ -4,12 +4,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 from agenticiqa.configs.user_files import read_text
 from agenticiqa.configs.yaml_json import json_value
 from agenticiqa.eval.report.columns import OURS
 from agenticiqa.programs.errors import UserError
-from agenticiqa.programs.images.names import closest, folded
 from agenticiqa.programs.result_row import checked_rows
 
 RESULTS = "results.jsonl"
@@ -121,22 +121,6 @@ def rating_scores(rows: Iterable[dict[str, Any]], name: str) -> RunScores:
     return run
 
 
-def share_names(runs: Sequence[RunScores]) -> None:
-    """Give the items of later runs the names of the first run, where ``closest`` takes these for the same."""
-    by_name: dict[str, list[str]] = {}
-    for item in runs[0].contents if runs else ():
-        by_name.setdefault(folded(item), []).append(item)
-    for run in runs[1:]:
-        names, taken = {item: item for item in run.contents}, {*run.contents}
-        for item in names:
-            alike = closest(item, by_name.get(folded(item), ()), str)
-            if len(alike) == 1 and alike[0] not in taken:
-                names[item] = alike[0]
-                taken.add(alike[0])
-        for field_name in ("values", "mos", "contents", "rotated", "options"):
-            setattr(run, field_name, {names[item]: value for item, value in getattr(run, field_name).items()})
-
-
 def _kind(row: dict[str, Any]) -> str:
     return "choice" if "truth" in row else "rating"
 
@@ -150,7 +134,7 @@ def _reported(folder: Path, key: str) -> str | None:
 
 
 def _add(run: RunScores, row: dict[str, Any]) -> None:
-    item = str(row["name"])
+    item = normalize("NFC", str(row["name"]))  # names from a Mac may be decomposed
     run.contents[item] = str(row["content"])
     run.assessed_by = str(row.get("scorer") or row.get("backend") or run.assessed_by)
     if run.kind != "rating":

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from agenticiqa.programs.batch.job import Job
+from agenticiqa.programs.cli.parser import OUTPUT_FOLDERS, OUTPUTS
 from agenticiqa.programs.cli.printable import is_stdout, print_error, print_note
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images import path_of
@@ -16,20 +17,13 @@ from agenticiqa.programs.images.files import printable_path
 if TYPE_CHECKING:  # light commands have no configuration
     from agenticiqa.configs import Config
 
-FILES = ("jsonl", "csv", "html", "markdown", "latex", "log")
 PAGES = (".html", ".htm", ".xhtml")
-FOLDERS = ("save_maps", "parquet", "log_dir")
-NOT_READ = (*FILES, *FOLDERS, "out", "argv", "command", "query")  # arguments that name no input
-OF_A_RUN = ("results.jsonl", "run.json", "report.json", "*/results.jsonl", "*/run.json", "*/report.json")
-IN_FOLDERS = {  # files that the command reads in a folder, by the argument that names it
-    "runs": OF_A_RUN,
-    "images": ("shard-*.parquet",),
-    "data": ("labels.*", "metadata.*", "*.parquet"),
-    **dict.fromkeys(
-        ("tasks", "labels"), ("labels.*", "metadata.*", "state.json", "dataset_dict.json", "*.arrow", "*/*.arrow")
-    ),
-    **dict.fromkeys(("prompts", "warm"), ("prompts.json", "fusion.yaml")),
-}
+NO_INPUTS = {*OUTPUTS, "argv", "command", "query"}  # arguments that name no input
+OF_A_RUN = ("results.jsonl", "run.json", "report.json")
+IN_FOLDERS = (  # files that a command reads in a folder that an argument names
+    *("labels.*", "metadata.*", "*.parquet", "*.arrow", "state.json", "dataset_dict.json"),
+    *("prompts.json", "fusion.yaml"),
+)
 
 
 class Output(NamedTuple):
@@ -85,42 +79,34 @@ def refuse_inputs(
 
     These are the ``files``, all other arguments that name files, and what the configuration names.
     """
-    read = {os.path.abspath(path) for path in (*files, *_named(args, set(vars(args)) - {*NOT_READ}))}
+    named = [*_named(args)]
+    read = {os.path.abspath(path) for path in (*files, *named)}
     if config is not None:
         from agenticiqa.configs.schema import VARIABLE  # an import that commands without a configuration do not need
 
         read |= {os.path.abspath(path) for path in (*config.files, os.environ.get(VARIABLE)) if path}
-    for name, patterns in IN_FOLDERS.items():
-        for folder in map(Path, _named(args, [name])):
-            read |= {os.path.abspath(path) for pattern in patterns for path in folder.glob(pattern)}
-    outputs = [output for output in _outputs(args) if not output.is_folder and not os.path.isdir(output.path)]
-    outputs += _written(args, written)
-    identities = {_identity(path) for path in read} if any(os.path.isfile(output.path) for output in outputs) else set()
-    for output in outputs:
-        is_same_file = os.path.isfile(output.path) and _identity(output.path) in identities
-        if is_same_file or {str(output.path), os.path.abspath(output.name)} & read:
+    folders, in_folders = {*map(os.path.realpath, named)}, IN_FOLDERS + (OF_A_RUN if "runs" in args else ())
+    for output in (*_outputs(args), *_written(args, written)):
+        if output.is_folder or os.path.isdir(output.path):
+            continue
+        is_read = bool({str(output.path), os.path.abspath(output.name)} & read)
+        if os.path.isfile(output.path):
+            is_read |= str(output.path.parent) in folders and any(map(output.path.match, in_folders))
+            is_read |= any(os.path.exists(path) and os.path.samefile(path, output.path) for path in read)
+        if is_read:
             place = printable_path(output.name)
             raise UserError(
                 f"{place}: {output.option} would overwrite a file that the command reads; name another file"
             )
 
 
-def _named(args: Namespace, names: Iterable[str]) -> Iterator[str]:
-    """Yield the texts and paths among these arguments."""
-    for name in names:
-        value = vars(args).get(name)
+def _named(args: Namespace) -> Iterator[str]:
+    """Yield the texts and paths among the arguments that may name inputs."""
+    for name in vars(args).keys() - NO_INPUTS:
+        value = vars(args)[name]
         for item in value if isinstance(value, list | tuple) else [value]:
             if isinstance(item, str | os.PathLike) and item != "":
                 yield os.fspath(item)
-
-
-def _identity(path: str | Path) -> tuple[int, int] | None:
-    """Return the numbers that all names of one file share; ``None`` if nothing is there."""
-    try:
-        status = os.stat(path)
-    except (OSError, ValueError):
-        return None
-    return status.st_dev, status.st_ino
 
 
 def write_all(outputs: Iterable[tuple[str, Path | str | None, Callable[[], None]]]) -> list[bool]:
@@ -155,12 +141,12 @@ def _written(args: Namespace, files: Iterable[Path]) -> list[Output]:
 
 def _outputs(args: Namespace) -> Iterable[Output]:
     is_calibrate = str(vars(args).get("command")).startswith("calibrate")  # --out of other commands is a folder
-    for name in (*FILES, *FOLDERS, "out"):
+    for name in OUTPUTS:
         value = vars(args).get(name)
         if value is None or is_stdout(value) or "://" in str(value):  # addresses are checked when they are opened
             continue
         option, path = f"--{name.replace('_', '-')}", Path(value)
-        yield _output(option, path, name in FOLDERS or (name == "out" and not is_calibrate))
+        yield _output(option, path, name in OUTPUT_FOLDERS or (name == "out" and not is_calibrate))
         if os.path.isdir(path):
             continue
         if name == "jsonl":

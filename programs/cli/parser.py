@@ -47,7 +47,8 @@ exit status:
 """
 
 # The options that name what a command writes; all other files and folders are read.
-OUTPUTS = ("jsonl", "csv", "html", "markdown", "latex", "log", "save_maps", "parquet", "out", "log_dir")
+OUTPUT_FOLDERS = ("save_maps", "parquet", "log_dir")
+OUTPUTS = ("jsonl", "csv", "html", "markdown", "latex", "log", "out", *OUTPUT_FOLDERS)
 
 # Names of options in other programs, and the option to suggest if the command has it.
 ELSEWHERE = {
@@ -119,27 +120,18 @@ def _names_files(option: Option) -> bool:
 def _existing(option: Option, value: Any) -> Any:
     """Return the paths that a value stands for, as ``names.expanded`` does.
 
-    A name without a path, such as that of a metric or data set, is left as it is.
-
-    Raises UserError for a pattern without a match, unless the command reports it as an image that is not there, and
-    for a pattern with several matches for one value.
+    A name without a path, such as that of a metric or data set, is left as it is; so is one that several files match,
+    unless the option takes several.
     """
     words = [*map(str, value)] if isinstance(value, list) else [str(value)]
     if all(os.path.exists(word) or not {*word} & {*"*?[.", os.sep} for word in words):
         return value
-    from agenticiqa.programs.images.names import PATTERN, expanded  # imports of NumPy and Pillow
+    from agenticiqa.programs.images.names import expanded  # imports of NumPy and Pillow
 
-    places = [expanded(word) for word in words]
-    for word, listed in zip(words, places, strict=True):
-        is_missing = listed == [word] and PATTERN.search(word) and not os.path.exists(word)
-        if is_missing and option.type is not str:
-            raise UserError(f"{word}: no file matches this pattern; check the pattern")
-    paths = [option.type(path) for listed in places for path in listed]
+    paths = [option.type(path) for word in words for path in expanded(word)]
     if isinstance(value, list):
         return paths
-    if len(paths) > 1:
-        raise UserError(f"{value}: {len(paths)} files match, such as {paths[0]}; name one of them")
-    return paths[0]
+    return paths[0] if len(paths) == 1 else value
 
 
 def completion(shell: str, commands: Mapping[str, Command]) -> str:

@@ -35,6 +35,7 @@ OTHER_FONTS = (
     ),
     *("Noto Sans Arabic", "Noto Sans Devanagari", "Noto Sans Thai", "Noto Emoji", "Symbola", "Segoe UI Emoji"),
 )
+FORMATS = ("PNG", "JPEG", "WEBP", "TIFF", "BMP", "GIF", "AVIF", "PDF")  # Pillow's names of the formats of pictures
 BLANK = {
     "Cc",
     "Cf",
@@ -112,15 +113,13 @@ class Canvas:
 
 
 def format_of(path: Path) -> str:
-    """Return Pillow's name of the format that a file's suffix names. Raises UserError if Pillow cannot write it."""
+    """Return the format in ``FORMATS`` that a suffix names. Raises UserError without one."""
     file_format = Image.registered_extensions().get(path.suffix.lower(), "")
-    try:
-        encode(Image.new("RGB", (1, 1)), file_format)
-    except (KeyError, OSError, ValueError) as error:
+    if file_format not in FORMATS:
         raise UserError(
-            f"{printable_path(path)}: Pillow writes no pictures with the suffix {path.suffix!r}; name a .png, .jpg or "
+            f"{printable_path(path)}: no picture can be written with the suffix {path.suffix!r}; name a .png, .jpg or "
             ".webp file"
-        ) from error
+        )
     return file_format
 
 

@@ -57,11 +57,11 @@ def draw_assessment(result: Assessment, path: str | PathLike[str]) -> None:
 
     Args:
         result: The result of ``AgenticIQA``.
-        path: The file to write. Its suffix decides the format: PNG, or another one that Pillow writes.
+        path: The file to write. Its suffix decides the format: PNG, JPEG, WebP, TIFF, BMP, GIF, AVIF or PDF.
 
     Raises:
         OSError: The file cannot be written.
-        UserError: Pillow cannot write the format.
+        UserError: The suffix names another format.
     """
     format_of(Path(path))  # an error before the work
     image, maps = result.image, heatmaps(result)
