@@ -182,12 +182,10 @@ def _labels(
         return labeled_images(Path(task), Path(root) if root is not None else None, split, partial=partial)
     if root is not None:
         raise UserError("root is for a data set or a table, but task is a sequence of labeled images: leave root out")
-    if isinstance(task, Iterable) and not hasattr(task, "columns"):
-        task = [*task]
-        if all(isinstance(label, LabeledImage) for label in task):
-            labels = [label for label in task if split is None or label.split == split]
-            if not labels:
-                raise UserError(f"no labeled images{f' of split {split}' if split else ''} found: give at least one")
-            return LabeledSet(GIVEN, labels_sha256(labels), labels)
-    labels = read_labels(task, split)
+    if isinstance(task, Sequence) and all(isinstance(label, LabeledImage) for label in task):
+        labels = [label for label in task if split is None or label.split == split]
+        if not labels:
+            raise UserError(f"no labeled images{f' of split {split}' if split else ''} found: give at least one")
+    else:
+        labels = read_labels(task, split)
     return LabeledSet(GIVEN, labels_sha256(labels), labels)

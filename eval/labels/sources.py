@@ -78,11 +78,10 @@ def open_source(data: Path, root: Path | None = None) -> Source:
 
 def open_rows(data: Any) -> Source:
     """Return rows that are given in memory, with paths relative to the working folder. Raises UserError for others."""
-    if hasattr(data, "to_dicts"):  # a DataFrame of polars; neither package is imported
+    if hasattr(data, "to_dicts"):  # a DataFrame of polars
         data = data.to_dicts()
-    elif hasattr(data, "columns") and hasattr(data, "notna"):  # one of pandas; its missing values become None
-        table = data.reset_index() if any(data.index.names) else data
-        data = table.astype(object).where(table.notna(), None).to_dict("records")
+    elif hasattr(data, "notna"):  # one of pandas; its missing values become None
+        data = data.astype(object).where(data.notna(), None).reset_index().to_dict("records")
     if not isinstance(data, Iterable) or isinstance(data, Mapping | bytes):
         raise UserError(f"labels: expected rows, found type {type(data).__name__}; {FORMS}")
     rows = [(f"row {number}", _cells(number, row)) for number, row in enumerate(data, 1)]
