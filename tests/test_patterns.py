@@ -32,11 +32,12 @@ def slowest(found: Found, kinds: int) -> tuple[float, str, int]:
     return max(runs, default=(0.0, "", 0))
 
 
-@pytest.mark.parametrize("kinds", [20, pytest.param(200, marks=pytest.mark.slow)])
-def test_no_pattern_takes_long_on_a_long_text(kinds: int) -> None:
+@pytest.mark.parametrize(("kinds", "unread"), [(6, "agenticiqa.eval"), pytest.param(200, None, marks=pytest.mark.slow)])
+def test_no_pattern_takes_long_on_a_long_text(kinds: int, unread: str | None) -> None:
+    folders = {name: folder for name, folder in FOLDERS.items() if name != unread}
     # A pattern of quadratic time above the limit takes at least this long for a text of NEXT characters.
     least, slow, tried = MOST_SECONDS * (NEXT / LENGTH) ** 2, list[str](), 0
-    for found in patterns_in(FOLDERS):
+    for found in patterns_in(folders):
         tried += 1
         spent, method, number = slowest(found, kinds)
         for length in (NEXT, LENGTH):

@@ -16,6 +16,7 @@ FLAGS_AT = {"compile": 1, "sub": 4, "subn": 4, "split": 3}  # position of the fl
 OPEN = 200  # repetitions from which a repeat counts as open
 USUAL = ' a1\n.-="`('  # characters that models repeat without end
 SAMPLES = 2  # texts that match the beginning of an open repeat
+_CALL = re.compile(rf"\bre\.(?:{'|'.join(FUNCTIONS)})\(")
 ASCII = USUAL + "".join(map(chr, range(33, 127)))
 
 # Patterns that only a function knows: an expression for their texts, in the names of its module.
@@ -51,21 +52,26 @@ def patterns_in(folders: Mapping[str, Path]) -> Iterator[Found]:
     texts = {path: path.read_text() for path in sorted(files) if "research" not in path.parts}
     everywhere = _called("\n".join(texts.values()))
     for path, text in texts.items():
-        if "re." not in text:
+        if _CALL.search(text) is None:
             continue
         inner = path.relative_to(folders[files[path]])
         module = ".".join([files[path], *inner.with_suffix("").parts]).removesuffix(".__init__")
-        names, tree = vars(import_module(module)), ast.parse(text)
-        for call in filter(_is_pattern, ast.walk(tree)):
-            place = f"{folders[files[path]].name}/{inner}"
+        names, place, here = vars(import_module(module)), f"{folders[files[path]].name}/{inner}", _called(text)
+        for call, holders in _pattern_calls(ast.parse(text), ()):
+            methods = _methods(call, holders, here, everywhere)
             for source, flags in _evaluated(call, names, place):
-                methods = _methods(call, tree, _called(text), everywhere)
                 yield Found(f"{place}:{call.lineno}", re.compile(source, flags), methods)
 
 
-def _is_pattern(node: ast.AST) -> bool:
+def _pattern_calls(node: ast.AST, holders: tuple[str, ...]) -> Iterator[tuple[Any, tuple[str, ...]]]:
+    """Yield each call of ``re`` in a tree, with the names of the assignments and functions around it."""
+    if isinstance(node, ast.Assign | ast.FunctionDef):
+        holders += (node.name if isinstance(node, ast.FunctionDef) else ast.unparse(node.targets[0]),)
     function = node.func if isinstance(node, ast.Call) else None
-    return isinstance(function, ast.Attribute) and function.attr in FUNCTIONS and ast.unparse(function.value) == "re"
+    if isinstance(function, ast.Attribute) and function.attr in FUNCTIONS and ast.unparse(function.value) == "re":
+        yield node, holders
+    for child in ast.iter_child_nodes(node):
+        yield from _pattern_calls(child, holders)
 
 
 def _evaluated(call: Any, names: dict[str, Any], place: str) -> list[tuple[Any, int]]:
@@ -88,13 +94,12 @@ def _called(text: str) -> dict[str, set[str]]:
     return methods
 
 
-def _methods(call: Any, tree: ast.AST, here: dict[str, set[str]], everywhere: dict[str, set[str]]) -> tuple[str, ...]:
+def _methods(
+    call: Any, names: tuple[str, ...], here: dict[str, set[str]], everywhere: dict[str, set[str]]
+) -> tuple[str, ...]:
     """Return the methods that the sources call on the pattern of a call; a private name is used in its module only."""
     if call.func.attr != "compile":
         return (call.func.attr,)
-    holders = [node for node in ast.walk(tree) if isinstance(node, ast.Assign | ast.FunctionDef)]
-    around = [node for node in holders if any(inner is call for inner in ast.walk(node))]
-    names = [node.name if isinstance(node, ast.FunctionDef) else ast.unparse(node.targets[0]) for node in around]
     calls = here if all(name.startswith("_") for name in names) else everywhere
     return tuple(sorted({method for name in names for method in calls.get(name, ())})) or ("search",)
 
@@ -171,6 +176,7 @@ def _characters(name: Any, value: Any) -> str:
     return ASCII if name is op.ANY else ""
 
 
+@cache
 def _of_set(name: Any, value: Any) -> str:
     if name is op.LITERAL:
         return chr(value)
