@@ -10,8 +10,8 @@ AGIQA-3K, the lines "recognized" have a head for AI-generated images without the
 recognized" have the shipped score before that head, which was fitted without AGIQA-3K, as was the likeness to photos.
 
 Deviations are those of the shipped file, which knows that LIVE r2 and AVT are unlike the panels' photos. The last lines
-have the error for ``SPREAD_GENERATED``, and the share of images with a wider interval, which are unlike the photos of
-all panels. Brackets are Wilson's 95 % intervals.
+have the error for ``SPREAD_GENERATED``, the share for ``SPREAD_UNLIKE``, in which each generator counts alike, and the
+share of images with a wider interval, which are unlike the photos of all panels. Brackets are Wilson's 95 % intervals.
 """
 
 import argparse
@@ -47,8 +47,13 @@ class ReadImages:
     reading: NDArray[np.float32]
     before: Numbers
 
-    def line(self, title: str, scores: Numbers, rows: Mask | None = None, recognized: bool | None = None) -> str:
-        """Return the line of a table for some rows; ``recognized`` replaces the share of "generated"."""
+    def coverage(
+        self, scores: Numbers, rows: Mask | None = None, recognized: bool | None = None
+    ) -> tuple[int, float, float]:
+        """Return the number of these rows, the share of their MOS that is in the interval, and the mean width.
+
+        ``recognized`` replaces the share of "generated".
+        """
         rows = np.ones(len(scores), bool) if rows is None else rows
         inside, width = 0, 0.0
         for reading, score, mos in zip(self.reading[rows], scores[rows], self.rated.mos[rows], strict=True):
@@ -58,8 +63,13 @@ class ReadImages:
             low, high = score_interval(predicted.score, error)["80"]
             inside, width = inside + (low <= mos <= high), width + high - low
         count = int(rows.sum())
-        low, high = wilson(inside, count)
-        return f"| {title} | {count} | {inside / count:.1%} [{low:.1%}, {high:.1%}] | {width / count:.2f} |"
+        return count, inside / count, width / count
+
+    def line(self, title: str, scores: Numbers, rows: Mask | None = None, recognized: bool | None = None) -> str:
+        """Return the line of a table with the ``coverage`` of these rows."""
+        count, share, width = self.coverage(scores, rows, recognized)
+        low, high = wilson(round(share * count), count)
+        return f"| {title} | {count} | {share:.1%} [{low:.1%}, {high:.1%}] | {width:.2f} |"
 
 
 def read_all(data: Path) -> dict[str, ReadImages]:
@@ -100,7 +110,8 @@ def tables(sets: Mapping[str, ReadImages]) -> list[str]:
     photos = [clive.rated, biq.rated]
     lines.append(live.line("LIVE r2, whole set", scores_by_others(photos, live.rated)))
     is_made = ~np.char.startswith(avt.rated.content, "own_")  # file names of its real photos
-    lines.append(avt.line("AVT, whole set, AI-generated", scores_by_others([*photos, live.rated], avt.rated), is_made))
+    of_avt = scores_by_others([*photos, live.rated], avt.rated)
+    lines.append(avt.line("AVT, whole set, AI-generated", of_avt, is_made))
     family = made.rated.generator
     own = held_out_scores(made.rated, [], family)
     for name in ("all", *np.unique(family)):
@@ -110,6 +121,9 @@ def tables(sets: Mapping[str, ReadImages]) -> list[str]:
     errors = [rmse(own[family == name], made.rated.mos[family == name]) or 0.0 for name in np.unique(family)]
     error = np.sqrt(np.mean(np.square(errors)))
     lines += ["", f"RMSE of the head without the family, over {len(errors)} families: {error:.2f}"]
+    shares = [made.coverage(made.before, family == name, recognized=False)[1] for name in np.unique(family)]
+    shares.append(avt.coverage(of_avt, is_made)[1])
+    lines.append(f"MOS inside if not recognized, mean of AVT and {len(errors)} families: {np.mean(shares):.1%}")
     for name, images in sets.items():
         lines.append(f"likeness below {LIKE}, {name}: {(images.reading[:, 2] < LIKE).mean():.1%}")
     return lines

@@ -14,6 +14,6 @@ def test_a_line_has_the_coverage_and_width_of_the_intervals_of_its_images() -> N
     rated = RatedImages(np.zeros((2, 4), np.float32), scores, np.array([3.9, 4.9]), names, names)
     reading = np.array([[3.0, 1.0, 0.8, 0.0], [3.0, 1.0, 0.3, 0.0]], np.float32)
     images = ReadImages(rated, reading, scores)
-    assert images.line("both", scores) == "| both | 2 | 0.0% [0.0%, 65.8%] | 1.90 |"
+    assert images.line("both", scores) == "| both | 2 | 0.0% [0.0%, 65.8%] | 2.05 |"
     assert images.line("made", scores, names == "a", recognized=True) == "| made | 1 | 0.0% [0.0%, 79.3%] | 1.51 |"
-    assert images.line("near", np.array([3.2, 4.1])) == "| near | 2 | 100.0% [34.2%, 100.0%] | 1.78 |"
+    assert images.line("near", np.array([3.2, 4.1])) == "| near | 2 | 100.0% [34.2%, 100.0%] | 1.86 |"
