@@ -37,7 +37,7 @@ def open_regular(path: str | os.PathLike[str], most: int | None = None) -> io.Bu
         raise UnusableFile(errno.EINVAL, "it is a folder, a pipe or a device, not a regular file", os.fspath(path))
     if most is not None and status.st_size > most:
         raise UnusableFile(errno.EFBIG, f"it has {status.st_size} bytes; at most {most} are read", os.fspath(path))
-    return open(path, "rb", opener=_without_waiting)
+    return open(path, "rb")
 
 
 def open_text(path: str | os.PathLike[str], *, newline: str | None = None) -> TextIO:
@@ -48,13 +48,9 @@ def open_text(path: str | os.PathLike[str], *, newline: str | None = None) -> Te
 def read_regular(path: str | os.PathLike[str], most: int = MOST_TEXT_BYTES) -> bytes:
     """Return the bytes of a regular file. Raises as ``open_regular``."""
     with open_regular(path, most) as file:
-        return file.read() or b""  # None: a file of the kernel from which nothing can be read yet
+        return file.read()
 
 
 def read_text(path: str | os.PathLike[str], most: int = MOST_TEXT_BYTES) -> str:
     """Return a text in UTF-8. Raises as ``open_regular``, and UnicodeDecodeError."""
     return read_regular(path, most).decode("utf-8")
-
-
-def _without_waiting(path: str, flags: int) -> int:
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))

@@ -27,7 +27,7 @@ from agenticiqa.programs.images.extra_formats import format_by_content
 from agenticiqa.programs.images.files import one_line
 from agenticiqa.programs.images.jpeg2000 import refuse_misread
 from agenticiqa.programs.images.main_picture import CONVERTER, NotDecoded, main_picture
-from agenticiqa.programs.images.png_chunks import SIGNATURE, WrongChecksum, mended
+from agenticiqa.programs.images.png_chunks import MENDED_KEY, SIGNATURE, WrongChecksum, open_png
 
 # Tags of TIFF.
 BITS, COMPRESSION, PHOTOMETRIC, CHANNELS, PLANES = 258, 259, 262, 277, 284
@@ -43,7 +43,6 @@ USUAL_FORMATS = "give a JPEG, PNG or WebP file"
 IN_CONFIG = "in a configuration file, --config"
 DEEP_COLOR = "Channels with more than 8 bits were read at 8 bits."
 
-WITH_JPEG = {"JPEG", "MPO", "BLP", "IPTC"}  # formats with a JPEG; libtiff itself refuses more than 100 scans
 _MIME = {"JPEG": "image/jpeg", "MPO": "image/jpeg", "PNG": "image/png", "WEBP": "image/webp"}
 # Not ImageOps.exif_transpose: it writes the EXIF tags anew, which fails on unusual ones, and a good photo with them.
 _UPRIGHT = {
@@ -71,9 +70,7 @@ _TEXT = rb"[\t\n\r\x20-\x7e\x80-\xff]+"  # no control characters
 _open_lock = threading.RLock()  # warnings.catch_warnings is not safe in threads
 NOTES_KEY = "notes from opening the file"  # notes, in the info of an image
 INNER_KEY = "not the first picture of the file"  # a bool, in the info of an image
-MENDED_KEY = "opened without some of its chunks"  # a bool, in the info of an image
-# Markers of a JPEG; FF 00 and FF D0 to FF D7 are part of the pixels.
-_JPEG_SCAN, _JPEG_MARKER = b"\xff\xda", re.compile(rb"\xff([^\x00\xff\xd0-\xd7])")
+_JPEG_MARKER = re.compile(rb"\xff([^\x00\xff\xd0-\xd7])")  # FF 00 and FF D0 to FF D7 are part of the pixels
 _XMP_ORIENTATION = re.compile(r"tiff:Orientation(?:=[\"']|>)\s*([1-8])")
 XMP = ("xmp", "XML:com.adobe.xmp")  # keys in the info of an image
 
@@ -165,18 +162,15 @@ def _allowing(pixels: int) -> Iterator[None]:
 
 
 def _open(data: bytes, max_pixels: int) -> Image.Image:
-    fixed = mended(data) if data.startswith(SIGNATURE) else None
     with _allowing(max_pixels), _open_lock, warnings.catch_warnings(record=True, action="always") as warned:
         try:
-            image = Image.open(io.BytesIO(fixed.data if fixed else data))
+            image = open_png(data) if data.startswith(SIGNATURE) else Image.open(io.BytesIO(data))
             if image.format == "JPEG2000":
                 refuse_misread(data)
             about_size = Image.DecompressionBombWarning  # the bound on pixels is this module's
             texts = [str(note.message).strip(" .") for note in warned if not issubclass(note.category, about_size)]
             image.info[NOTES_KEY] = [one_line(f"Pillow warns: {text}.") for text in dict.fromkeys(texts)]
-            if fixed:
-                image.info |= {**fixed.info, MENDED_KEY: True}
-                image.info[NOTES_KEY] += map(one_line, fixed.notes)
+            image.info[NOTES_KEY] += map(one_line, image.info.get(MENDED_KEY, ()))
             return image
         except UnidentifiedImageError:
             extra = format_by_content(data)
@@ -216,7 +210,7 @@ def decode(name: str, image: Image.Image, max_pixels: int, *, frames: bool = Tru
         as_it_is = not (is_deep or _is_16_bit_gray(image) or image.mode == "CMYK" or conversion.changes)
         upright, turn = _upright(image, notes)
         lossless = _lossless(upright, conversion, notes)
-        as_it_is = as_it_is and turn == 1 and not image.info.get(MENDED_KEY) and not _is_transparent(lossless)
+        as_it_is = as_it_is and turn == 1 and MENDED_KEY not in image.info and not _is_transparent(lossless)
         pixels = _measured(lossless, conversion, notes)
     except Exception as error:  # decoders raise almost anything on damaged bytes
         advice = CONVERTER if is_inner else "get the file again"
@@ -248,7 +242,8 @@ def _words(error: Exception) -> str:
 
 def _check_header(name: str, image: Image.Image, max_pixels: int) -> None:
     width, height = image.size
-    refuse_sides(name, width, height)
+    if max(width, height) > MOST_SIDE:
+        refuse(name, f"expected sides of at most {MOST_SIDE} pixels, found {width}x{height}; crop the image")
     share = SHARE_OF_MOST.get(str(image.format), 1.0)
     if not 0 < width * height <= max_pixels * share:
         size, most = f"{width}x{height} = {width * height}", int(max_pixels * share)
@@ -266,20 +261,11 @@ def _check_header(name: str, image: Image.Image, max_pixels: int) -> None:
         refuse(name, "expected interleaved channels, found a TIFF with planes that Pillow misreads; save it as PNG")
 
 
-def refuse_sides(name: str, width: int, height: int) -> None:
-    """Raise ImageError for a side that is too long."""
-    if max(width, height) > MOST_SIDE:
-        refuse(name, f"expected sides of at most {MOST_SIDE} pixels, found {width}x{height}; crop the image")
-
-
 def _scans(image: Image.Image) -> int:
     """Return the number of scans of the first picture of a JPEG, counted up to a few more than ``MOST_SCANS``."""
-    if image.format not in WITH_JPEG:
-        return 0
-    data, at, scans = bytes_of(image), 0, 0
-    bound = data.count(_JPEG_SCAN)  # the metadata, or what follows the picture, may contain these bytes, too
-    if bound <= MOST_SCANS or image.format not in _MIME:
-        return bound
+    if image.format in {"BLP", "IPTC"}:  # they hold a JPEG; libtiff itself refuses more than 100 scans
+        return bytes_of(image).count(b"\xff\xda")
+    data, at, scans = bytes_of(image) if image.format in {"JPEG", "MPO"} else b"", 0, 0
     while scans <= MOST_SCANS and (marker := _JPEG_MARKER.search(data, at)):
         code, at = marker[1][0], marker.end()
         if code == 0xD9:  # the end of the picture

@@ -45,9 +45,9 @@ import numpy as np
 from PIL import Image
 from pybase64 import b64decode
 
-from agenticiqa.configs.user_files import MOST_BYTES, open_regular
+from agenticiqa.configs.user_files import MOST_BYTES, UnusableFile, open_regular
 from agenticiqa.programs.errors import ImageError, ImageNotFound
-from agenticiqa.programs.images.decoding import DEEP_COLOR, refuse, refuse_other_beginning, refuse_sides
+from agenticiqa.programs.images.decoding import DEEP_COLOR, refuse, refuse_other_beginning
 from agenticiqa.programs.images.files import printable_path
 from agenticiqa.programs.images.loaded import LoadedImage
 from agenticiqa.programs.images.names import PATTERN, paths_named
@@ -267,46 +267,40 @@ def _read_file(path: Path) -> bytes:
     name = str(path)
     if path.is_dir():
         refuse(name, "expected an image, found a folder; give the images in it")
-    if not path.is_file():
-        refuse(name, "expected an image, found a device or a pipe; give a regular file")
     try:
-        with open_regular(path) as file:
+        with open_regular(path, MOST_BYTES) as file:
             return read_image(name, file)
+    except UnusableFile as error:
+        refuse(name, f"expected an image, but {error}; give another file")
     except OSError as error:
         refuse(name, f"expected an image, but it cannot be read ({error.strerror}); check its permissions")
 
 
-def read_image(name: str, file: IO[bytes]) -> bytes:
-    """Return the bytes of an open file that can seek. The size and, of a large file, the beginning are checked first.
-
-    Raises OSError, and ImageError for other content.
-    """
-    size = file.seek(0, os.SEEK_END)
-    if size > MOST_BYTES:
-        refuse(name, f"expected an image of at most {MOST_BYTES} bytes, found {size}; give a smaller one")
-    file.seek(0)
-    if size > CHUNK:
-        refuse_other_beginning(name, file.read(CHUNK))
-        file.seek(0)
-    return file.read() or b""  # None: a file of the kernel from which nothing can be read yet
-
-
 def _read_object(name: str, file: Any) -> bytes:
     """Return all bytes of a file object, from its start if it can seek."""
-    content = io.BytesIO()
     try:
         if getattr(file, "seekable", lambda: False)():
             file.seek(0)
-        while content.tell() <= MOST_BYTES and (chunk := file.read(CHUNK)):
-            before = content.tell()
-            content.write(memoryview(chunk))
-            if before < CHUNK <= content.tell():
-                refuse_other_beginning(name, content.getvalue())
+        return read_image(name, file)
+    except ImageError:
+        raise
     except TypeError:  # a memory view of text
-        problem = f"read() returns {type(chunk).__name__}"
+        problem = "read() returns no bytes"
         refuse(name, f"expected a file object opened in binary mode, but its {problem}; open it with mode 'rb'")
     except (OSError, ValueError) as error:
         refuse(name, f"expected an image, but the file object cannot be read ({error}); open it again")
+
+
+def read_image(name: str, file: Any) -> bytes:
+    """Return the remaining bytes of a file object; if it is large and no image, only the beginning is read.
+
+    Raises ImageError for other content, and what ``file.read`` raises.
+    """
+    content = io.BytesIO()
+    while content.tell() <= MOST_BYTES and (chunk := file.read(CHUNK)):
+        content.write(memoryview(chunk))
+        if content.tell() == CHUNK:
+            refuse_other_beginning(name, content.getvalue())
     if content.tell() > MOST_BYTES:
         refuse(name, f"expected an image of at most {MOST_BYTES} bytes, found more; give a smaller one")
     return content.getvalue()
@@ -322,7 +316,6 @@ def from_array(name: str, array: np.ndarray[Any, Any]) -> tuple[Image.Image, tup
     ``name`` is for messages. Raises ImageError for an array that the conventions above do not cover.
     """
     _check_shape(name, array.shape)
-    refuse_sides(name, *array.shape[1::-1])
     if array.dtype == np.uint8:
         return _image(array, np.uint8), ()
     if array.dtype.kind == "u" and array.dtype.itemsize == 2:

@@ -497,7 +497,7 @@ def test_a_file_larger_than_any_image_is_refused_unread(tmp_path: Path) -> None:
     path = tmp_path / "disk.img"
     with path.open("wb") as file:
         file.truncate(MOST_BYTES + 1)
-    assert f"at most {MOST_BYTES} bytes, found {MOST_BYTES + 1}" in refusal(path)
+    assert f"it has {MOST_BYTES + 1} bytes; at most {MOST_BYTES} are read" in refusal(path)
 
 
 @pytest.mark.parametrize("size", [CHUNK + 1, MOST_BYTES])
@@ -589,7 +589,8 @@ METADATA = {
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("name", METADATA)
 def test_an_intact_png_is_read_with_any_metadata(name: str, after: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(PngImagePlugin, "MAX_TEXT_MEMORY", 2**20)  # bytes, a 64th of the usual
+    if name.startswith("much"):
+        monkeypatch.setattr(PngImagePlugin, "MAX_TEXT_MEMORY", 2**20)  # bytes, a 64th of the usual
     image = load(with_chunks(*METADATA[name], after=after))
     assert np.array_equal(image.pixels, PHOTO[::-1, ::-1] if "EXIF" in name else PHOTO)
 

@@ -94,6 +94,8 @@ MAY_OPEN = {
     "programs/images/colors.py": "it is part of the loader",
     "programs/images/arrays.py": "it is part of the loader",
     "programs/images/png_chunks.py": "it is part of the loader",
+    "programs/images/own.py": "it encodes pictures of this program",
+    "programs/pictures/canvas.py": "it draws on pixels that were loaded",
 }
 OPENS = {"open", "convert", "exif_transpose", "imread", "frombytes", "frombuffer"}
 

@@ -151,7 +151,7 @@ def test_a_file_object_that_returns_no_bytes_is_refused(tmp_path: Path) -> None:
     text = tmp_path / "a.txt"
     text.write_text("words")
     with text.open() as file:
-        assert "returns str; open it with mode 'rb'" in refusal(file)
+        assert "returns no bytes; open it with mode 'rb'" in refusal(file)
     closed = io.BytesIO(encoded(PHOTO))
     closed.close()
     assert "closed file" in refusal(closed)
