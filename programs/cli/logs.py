@@ -6,7 +6,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
-from tempfile import TemporaryFile
 from typing import Any
 
 from agenticiqa.programs.cli.live_view import StepFormatter
@@ -78,23 +77,25 @@ class StderrHandler(logging.Handler):
 
 
 class JsonFileHandler(logging.FileHandler):
-    """A handler that appends JSON lines to a file, which its first record creates.
+    """A handler that appends JSON lines to a file.
 
     A write error ends the log, not the run; ``is_whole`` is then false. Raises UserError for a file that cannot be
     written, and for one with other content than a log, such as an image or a table that the command reads.
     """
 
     def __init__(self, file: str) -> None:
-        _refuse_other_file(file)
-        super().__init__(file, encoding="utf-8", errors="backslashreplace", delay=True)  # escapes keep it valid JSON
-        self.is_whole = True
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Write the record."""
         try:
-            super().emit(record)
-        except OSError:  # the file cannot be opened
-            self.handleError(record)
+            super().__init__(file, encoding="utf-8", errors="backslashreplace")  # escapes keep it valid JSON
+            first = b""
+            if os.path.isfile(file):
+                with open(file, "rb") as earlier:
+                    first = earlier.readline(LONGEST)
+        except OSError as error:
+            raise UserError(f"{file}: --log cannot write this file ({error.strerror}); name another file") from error
+        if first.strip() and not first.startswith(b'{"time": "'):
+            self.close()
+            raise UserError(f"{file}: --log would append to a file that is not a log; name another file")
+        self.is_whole = True
 
     def handleError(self, record: logging.LogRecord) -> None:
         """Print the error once and write nothing more."""
@@ -108,23 +109,6 @@ class JsonFileHandler(logging.FileHandler):
         """Close the file; errors were already reported when records were written."""
         with suppress(OSError):
             super().close()
-
-
-def _refuse_other_file(file: str) -> None:
-    """Raise UserError for a file that cannot be written, or that is neither empty nor a log of this program."""
-    try:
-        if os.path.isfile(file):
-            with open(file, "rb") as earlier:
-                first = earlier.readline(LONGEST)
-            if first.strip() and not first.startswith(b'{"time": "'):
-                raise UserError(f"{file}: --log would append to a file that is not a log; name another file")
-        elif os.path.isdir(file):
-            raise UserError(f"{file}: --log needs a file, but this is a folder; name another file")
-        elif not os.path.exists(file):
-            with TemporaryFile(dir=os.path.dirname(file) or "."):
-                pass
-    except OSError as error:
-        raise UserError(f"{file}: --log cannot write this file ({error.strerror}); name another file") from error
 
 
 def with_image(record: logging.LogRecord) -> bool:

@@ -324,9 +324,7 @@ class Totals(Sink):
         summary, results = self._state.summary, self._state.results
         print_unscored(summary.unscored, summary.assessed, "the same command with --resume" if results else None)
         print_incomplete(summary.incomplete)
-        if not results and summary.images > 1 and not render.stdout_console().is_terminal:
-            failed = f", {len(summary.failed)} failed" if summary.failed else ""
-            print_note(f"{summary.assessed} assessed{failed}")
+        self._print_counts()
         if summary.not_assessed:
             then = f"; run the same command with --resume to continue {results.path}" if results else ""
             print_error(f"stopped; {summary.not_assessed} images were not assessed{then}")
@@ -336,6 +334,16 @@ class Totals(Sink):
             return SOME_FAILED
         by_user = self._errors and all(isinstance(error, UserError) for error in self._errors)
         return USAGE if by_user else SOME_FAILED
+
+    def interrupt(self, error: BaseException) -> None:
+        """Print the counts."""
+        self._print_counts()
+
+    def _print_counts(self) -> None:
+        summary = self._state.summary
+        if not self._state.results and summary.images > 1 and not render.stdout_console().is_terminal:
+            failed = f", {len(summary.failed)} failed" if summary.failed else ""
+            print_note(f"{summary.assessed} assessed{failed}")
 
 
 def assess_into(sinks: Sequence[Sink], state: RunState, to_row: Callable[[Assessment], Row]) -> None:

@@ -138,7 +138,7 @@ def distinct_names(images: Iterable[str]) -> dict[str, str]:
     same: dict[str, dict[str, tuple[str, ...]]] = {}  # the parts of each path, by the name of the image
     for image in images:
         same.setdefault(os.path.basename(image), {})[image] = Path(os.path.abspath(image)).parts
-    names = {}
+    names: dict[str, str] = {}
     for paths in same.values():
         folders = zip(*(parts[:-1] for parts in paths.values()), strict=False)  # folders of all paths, level by level
         shared = len([*takewhile(lambda level: len({*level}) == 1, folders)])

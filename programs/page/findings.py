@@ -34,7 +34,8 @@ def tool_rows(calls: Iterable[ToolCall], subject: Callable[[ToolCall], str]) -> 
 
     Tools without weight come last, below a line that says so.
     """
-    rows, apart = [], [("not in the score", "", "", "", "")]
+    rows: list[tuple[str, ...]] = []
+    apart: list[tuple[str, ...]] = [("not in the score", "", "", "", "")]
     for call in calls:
         raw = "failed" if call.raw is None else with_unit(call.raw, call.unit)
         score = "-" if call.calibrated is None else f"{call.calibrated:.2f}"

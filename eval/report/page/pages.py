@@ -157,7 +157,7 @@ def _with_map(run: KeptRun, point: Point, away: float, page: Path, files: Mappin
     file = folder / f"{stem_of(entry.sha256)}_map.webp"
     try:
         made = map_copy(row) if row.get("executor_evidence") else None  # a scorer has none
-        caption = made.caption if made else "no tool has a map for this image"
+        caption = made.caption if made else ""
         if made:
             write_atomically(file, made.webp)
     except AgenticIQAError as error:

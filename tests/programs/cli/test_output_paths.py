@@ -175,12 +175,6 @@ def test_no_command_overwrites_what_it_reads(
     assert {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()} == before
 
 
-def test_a_log_with_the_name_of_a_missing_image_is_not_created(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert main(["assess", "gone.png", "--log", "gone.png"]) == 2
-    assert [*tmp_path.iterdir()] == []
-
-
 def test_subfolders_of_images_are_repeated_for_pictures(album: Path, tmp_path: Path) -> None:
     maps = tmp_path / "maps"
     assert drawn(maps, "y/a.jpg") == ["y/a.png"]

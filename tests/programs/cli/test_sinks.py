@@ -237,6 +237,13 @@ def test_a_ranking_is_also_printed_after_an_interruption(
     assert lines[-1].startswith("3 assessed, 1 failed: median 3.00")
 
 
+def test_an_interrupted_run_in_a_pipe_prints_its_counts(album: FoundJobs, capsys: pytest.CaptureFixture[str]) -> None:
+    state = state_of(album)
+    state.summary.assessed = 2
+    sinks.Totals(state).interrupt(KeyboardInterrupt())
+    assert capsys.readouterr().err.startswith("2 assessed")
+
+
 def test_an_undrawn_picture_is_a_failure(album: FoundJobs, capsys: pytest.CaptureFixture[str]) -> None:
     output = sinks.Maps("maps")
     assert (output.close(), capsys.readouterr().err) == (OK, ""), "nothing was assessed"
