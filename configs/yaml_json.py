@@ -14,7 +14,7 @@ def yaml_value(text: str) -> Any:
         return yaml.safe_load(text)
     except RecursionError:
         raise yaml.YAMLError(TOO_DEEP) from None
-    except (ArithmeticError, AttributeError, LookupError, ValueError) as error:  # from the value of a date or a number
+    except (ArithmeticError, AttributeError, LookupError, ValueError) as error:  # values of dates and numbers
         raise yaml.YAMLError(f"a date or a number is not valid ({error})") from error
 
 

@@ -210,7 +210,7 @@ def decode(name: str, image: Image.Image, max_pixels: int, *, frames: bool = Tru
         as_it_is = not (is_deep or _is_16_bit_gray(image) or image.mode == "CMYK" or conversion.changes)
         upright, turn = _upright(image, notes)
         lossless = _lossless(upright, conversion, notes)
-        as_it_is = as_it_is and turn == 1 and MENDED_KEY not in image.info and not _is_transparent(lossless)
+        as_it_is = as_it_is and turn == 1 and image.info.get(MENDED_KEY) is None and not _is_transparent(lossless)
         pixels = _measured(lossless, conversion, notes)
     except Exception as error:  # decoders raise almost anything on damaged bytes
         advice = CONVERTER if is_inner else "get the file again"
