@@ -72,14 +72,9 @@ class Evaluation(NamedTuple):
 
         Returns:
             One row per image, and one column per key of ``rows``.
-
-        Raises:
-            UserError: pandas is missing.
         """
-        try:
-            from pandas import DataFrame  # a late import that takes half a second
-        except ImportError as error:
-            raise UserError("to_frame needs pandas: pip install pandas") from error
+        from pandas import DataFrame  # a late import that takes half a second
+
         return DataFrame(self.rows)
 
 

@@ -41,7 +41,9 @@ def ask(
     finished = resume(results.outlines(), wanted, _row_identity).finished
     rows = dict(zip(finished, results.rows(finished.values()), strict=True))
     todo = [choice for choice in questions if choice.key not in rows]
-    for row in watch(_new_rows(program, todo, results, workers), len(rows), len(questions)):
+    for row in watch(
+        _new_rows(program, todo, results, StopRule(workers, accepted=bool(rows))), len(rows), len(questions)
+    ):
         rows[f"{row['name']}#{row['rotation']}"] = row
     return [rows[choice.key] for choice in questions]
 
@@ -66,10 +68,9 @@ def _new_rows(
     program: AgenticIQA,
     questions: Sequence[AskedItem],
     results: ResultsFile,
-    workers: int,
+    stop: StopRule,
 ) -> NewRows:
-    stop = StopRule(workers)
-    for choice, job, outcome in _outcomes(program, questions, workers, stop):
+    for choice, job, outcome in _outcomes(program, questions, stop):
         if isinstance(outcome, LimitReached):
             continue
         made = _failed(job, outcome) if isinstance(outcome, Exception) else outcome
@@ -90,7 +91,6 @@ def _new_rows(
 def _outcomes(
     program: AgenticIQA,
     questions: Sequence[AskedItem],
-    workers: int,
     stop: StopRule,
 ) -> Iterator[tuple[AskedItem, Job, Row | Failure]]:
     waiting: dict[int, AskedItem] = {}  # items by the job's id, as two questions of a set may be the same
@@ -105,7 +105,7 @@ def _outcomes(
         """Return the rule's decision, but go on if a tool that a question names cannot run."""
         return not isinstance(outcome, ToolError) and stop.should_stop(outcome)
 
-    for job, outcome in assess_many(program, jobs(), workers, Assessment.to_dict, should_stop):
+    for job, outcome in assess_many(program, jobs(), stop.workers, Assessment.to_dict, should_stop):
         yield waiting.pop(id(job)), job, outcome
 
 

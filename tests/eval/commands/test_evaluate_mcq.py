@@ -80,6 +80,22 @@ def test_vanilla_then_circular_accuracy_of_a_scripted_model(tmp_path: Path, caps
     assert "circular" in (run / "report.md").read_text()
 
 
+def test_a_refused_question_fails_alone_also_at_the_beginning_of_a_continued_run(tmp_path: Path) -> None:
+    archives.qbench(tmp_path)
+    blocked = Reply(status=403, raw_body=b'{"error": {"message": "flagged"}}')
+
+    def reply(request: Body) -> Any:
+        return blocked if len(server.requests) == 2 else answers(scripted)(request)
+
+    with fake_server(by_stage({"answer": reply})) as server:
+        command = [*EVALUATE, "qbench", "--root", str(tmp_path), "--out", str(tmp_path / "run")]
+        command += config_for(server, tmp_path / "c.yaml")
+        assert main([*command, "--limit", "1"]) == 0
+        assert main(command) == SOME_FAILED
+    rows = rows_of(tmp_path / "run")
+    assert ["flagged" in row.get("error", "") for row in rows] == [False, True, False, False, False]
+
+
 def test_an_unreadable_image_counts_as_wrong_and_is_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
