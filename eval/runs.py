@@ -80,7 +80,7 @@ def refuse_other_run(folder: Path, description: Mapping[str, Any]) -> None:
     """Raise UserError, with the first difference, if a folder has another description, or results without one."""
     file, results = folder / "run.json", folder / "results.jsonl"
     if not file.exists():
-        if results.exists() and results.stat().st_size:
+        if results.is_file() and results.stat().st_size:
             raise UserError(
                 f"{folder}: there are results but no run.json with their settings; name another folder, or restore "
                 "run.json"

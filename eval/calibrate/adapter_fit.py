@@ -32,6 +32,10 @@ ALONE = 0.9  # the labels alone are the target only if their error is below this
 TINY = 1e-12
 USUAL_STD, RESIDUAL_STD = 1.0, 0.5  # deviations in levels: ratings of one image, MOS around the features' fit
 ADDS, FOLLOWS, NEARER = 0.9, 0.975, 0.99  # one-sided confidence that ``helps`` requires
+RULE = (
+    f"Adapted scores must follow the labels ({FOLLOWS:.1%}, one-sided), and add to the shipped scores ({ADDS:.0%}) or "
+    f"have a smaller error ({NEARER:.0%}; the intervals above have 95 %)"
+)
 NO_LOSS = -1.0  # minimum of Student's t of the added part if the error is smaller
 
 

@@ -17,16 +17,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from agenticiqa.configs.user_files import read_regular
-from agenticiqa.eval.calibrate.adapter_fit import (
-    ADDS,
-    FOLLOWS,
-    NEARER,
-    GivenLabels,
-    conformal_spread,
-    fit_adapter,
-    helps,
-    label_weights,
-)
+from agenticiqa.eval.calibrate.adapter_fit import RULE, GivenLabels, conformal_spread, fit_adapter, helps, label_weights
 from agenticiqa.eval.commands.label_options import labels_to_fit
 from agenticiqa.eval.intervals import accuracy, difference_interval, interval, rmse_interval
 from agenticiqa.eval.labels.sources import holds_labels, open_source
@@ -46,10 +37,6 @@ from agenticiqa.programs.tools.numerics.weights import arrays_in
 from agenticiqa.programs.tools.training_images import trained_on_count
 
 FEWEST_LABELS, FEWEST_CONTENTS = 15, 3
-RULE = (
-    f"Adapted scores must follow the labels ({FOLLOWS:.1%}, one-sided), and add to the shipped scores ({ADDS:.0%}) or "
-    f"have a smaller error ({NEARER:.0%}; the intervals above have 95 %)"
-)
 FEWEST_GROUPS = 10  # groups of pairs that share no image; with fewer, folds are made of images
 
 

@@ -16,7 +16,7 @@ from agenticiqa.programs.cli.printable import all_printable, counted
 from agenticiqa.programs.cli.render import COLORS, bar, plain_table, stdout_console, tabbed
 from agenticiqa.programs.fusion.formula import interval_text
 from agenticiqa.programs.page.entry import distinct_names, entry_of
-from agenticiqa.programs.page.findings import TOOL_HEADINGS, measured, tool_rows
+from agenticiqa.programs.page.findings import measured, tool_rows
 from agenticiqa.signatures.categories import BLURS, SHARPNESS
 from agenticiqa.signatures.types import GLOBAL, ToolCall
 from agenticiqa.signatures.vocabulary import SEVERITIES, everyday_name
@@ -125,9 +125,10 @@ def card(row: dict[str, Any]) -> Panel:
             table.add_row(escape(name), item["severity"], escape(item["explanation"]))
         parts.append(table)
     if evidence["tool_log"]:
-        table = plain_table(*TOOL_HEADINGS)
         calls = map(ToolCall.model_validate, evidence["tool_log"])
-        for line in tool_rows(calls, _subject):
+        headings, *lines = tool_rows(calls, _subject)
+        table = plain_table(*headings)
+        for line in lines:
             table.add_row(*map(escape, line))
         parts.append(table)
     explained = explanation(row)

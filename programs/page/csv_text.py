@@ -11,9 +11,8 @@ from agenticiqa.programs.images.files import without_controls
 
 RAW_CSV: ContextVar[bool] = ContextVar("raw_csv", default=False)  # --raw-csv: write cells unchanged
 FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
-AFTER_SEPARATOR = re.compile(
-    r"([;\t\r\n][^\S\t\r\n]*+)(?=[=+\-@＝＋－＠])"
-)  # beginnings of cells, if ; or a tab separates them
+# Beginnings of cells, if ; or a tab separates them.
+AFTER_SEPARATOR = re.compile(r"([;\t\r\n][^\S\t\r\n]*+)(?=[=+\-@＝＋－＠])")
 
 
 def csv_text(rows: Iterable[Sequence[Any]], line_end: str = "\r\n") -> str:

@@ -7,7 +7,6 @@ from agenticiqa.programs.tools.tool import with_unit
 from agenticiqa.signatures.types import GLOBAL, OVERALL, DistortionAnalysis, ExecutorOutput, ToolCall
 from agenticiqa.signatures.vocabulary import SEVERITIES
 
-TOOL_HEADINGS = ("tool", "measures", "raw", "1 to 5", "weight")
 LEVEL_COLORS = {1: "#b2182b", 2: "#d6604d", 3: "#777777", 4: "#4393c3", 5: "#2166ac"}  # red to blue
 
 
@@ -30,11 +29,11 @@ def measured(tool: str, distortion: str) -> str:
 
 
 def tool_rows(calls: Iterable[ToolCall], subject: Callable[[ToolCall], str]) -> list[tuple[str, ...]]:
-    """Return a line for each call: tool, its ``subject``, raw value, score, and weight in the mean of the tool scores.
+    """Return the headings, and a line for each call: tool, its ``subject``, raw value, score and weight in the mean.
 
     Tools without weight come last, below a line that says so.
     """
-    rows: list[tuple[str, ...]] = []
+    rows: list[tuple[str, ...]] = [("tool", "measures", "raw", "1 to 5", "weight")]
     apart: list[tuple[str, ...]] = [("not in the score", "", "", "", "")]
     for call in calls:
         raw = "failed" if call.raw is None else with_unit(call.raw, call.unit)

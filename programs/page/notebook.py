@@ -8,15 +8,7 @@ from PIL import Image
 
 from agenticiqa.programs.fusion.formula import interval_text, level_name
 from agenticiqa.programs.images import LoadedImage
-from agenticiqa.programs.page.findings import (
-    LEVEL_COLORS,
-    TOOL_HEADINGS,
-    distortions_of,
-    measured,
-    place_of,
-    placed,
-    tool_rows,
-)
+from agenticiqa.programs.page.findings import LEVEL_COLORS, distortions_of, measured, place_of, placed, tool_rows
 from agenticiqa.programs.page.render import render
 from agenticiqa.signatures.types import ToolCall
 from agenticiqa.signatures.vocabulary import LEVELS
@@ -36,7 +28,7 @@ def to_html(result: dspy.Prediction) -> str:
         (placed(item.type, place_of(evidence, region, item.type)), item.severity)
         for region, item in distortions_of(evidence)
     ]
-    tools = tool_rows(evidence.tool_log if evidence else (), _subject)
+    tool_headings, *tools = tool_rows(evidence.tool_log if evidence else (), _subject)
     level = None if score is None else level_name(score)
     values = {
         "image": image,
@@ -49,7 +41,7 @@ def to_html(result: dspy.Prediction) -> str:
         "answer": str(result.get("final_answer") or ""),
         "long_answer": LONG_ANSWER,
         "reasoning": result.get("quality_reasoning") or "",
-        "tables": [(("distortion", "severity"), distortions), (TOOL_HEADINGS, tools)],
+        "tables": [(("distortion", "severity"), distortions), (tool_headings, tools)],
         "max_rows": MAX_ROWS,
     }
     return render("page/notebook.html", values).strip()

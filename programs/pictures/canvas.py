@@ -25,24 +25,13 @@ Place: TypeAlias = tuple[float, float, float, float]  # left, bottom, width, hei
 OTHER_FONTS = (
     *("Noto Sans CJK JP", "Noto Sans CJK SC", "Noto Sans JP", "Noto Sans SC", "Noto Sans KR", "Source Han Sans"),
     *("Hiragino Sans", "PingFang SC", "Apple SD Gothic Neo", "Yu Gothic", "Microsoft YaHei", "Malgun Gothic"),
-    *(
-        "WenQuanYi Zen Hei",
-        "WenQuanYi Micro Hei",
-        "IPAGothic",
-        "IPAexGothic",
-        "Droid Sans Fallback",
-        "Arial Unicode MS",
-    ),
+    *("WenQuanYi Zen Hei", "WenQuanYi Micro Hei", "IPAGothic", "IPAexGothic", "Droid Sans Fallback"),
+    "Arial Unicode MS",
     *("Noto Sans Arabic", "Noto Sans Devanagari", "Noto Sans Thai", "Noto Emoji", "Symbola", "Segoe UI Emoji"),
 )
 FORMATS = ("PNG", "JPEG", "WEBP", "TIFF", "BMP", "GIF", "AVIF", "PDF")  # Pillow's names of the formats of pictures
-BLANK = {
-    "Cc",
-    "Cf",
-    "Zs",
-    "Zl",
-    "Zp",
-}  # Unicode categories without a shape: controls, formats, spaces, line and paragraph ends
+# Unicode categories without a shape: controls, formats, spaces, line and paragraph ends.
+BLANK = {"Cc", "Cf", "Zs", "Zl", "Zp"}
 INK, FAINT, EDGE = "#222222", "#666666", "#bbbbbb"
 
 

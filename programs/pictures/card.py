@@ -4,15 +4,7 @@ from collections.abc import Sequence
 from textwrap import shorten, wrap
 
 from agenticiqa.programs.fusion.formula import interval_text, level_name
-from agenticiqa.programs.page.findings import (
-    LEVEL_COLORS,
-    TOOL_HEADINGS,
-    distortions_of,
-    measured,
-    place_of,
-    placed,
-    tool_rows,
-)
+from agenticiqa.programs.page.findings import LEVEL_COLORS, distortions_of, measured, place_of, placed, tool_rows
 from agenticiqa.programs.pictures.canvas import FAINT, INK, Canvas, Place
 from agenticiqa.programs.result import Assessment
 from agenticiqa.signatures.vocabulary import LEVELS
@@ -82,7 +74,7 @@ def _tools(result: Assessment) -> list[Row]:
     rows = tool_rows(
         result.executor_evidence.tool_log, lambda call: placed(measured(call.tool, call.distortion), call.region)
     )
-    return _limited([TOOL_HEADINGS, *(rows or [("no tool was run", "", "", "", "")])])
+    return _limited(rows if rows[1:] else [*rows, ("no tool was run", "", "", "", "")])
 
 
 def _limited(rows: Sequence[Row]) -> list[Row]:

@@ -22,10 +22,7 @@ WIDTH, HEIGHT = 10.0, 4.8  # inches; the page scales a chart to its own width
 MOST_COLORS = 30  # groups of images that get distinct colors
 COLUMNS = 4  # columns of the legend
 
-_LEFT_OUT = re.compile(
-    r"^.*?(?=<svg)|<metadata>(?:[^<]|<(?!metadata>))*?</metadata>|<style[^<]*</style>",
-    re.DOTALL,
-)
+_LEFT_OUT = re.compile(r"^.*?(?=<svg)|<metadata>(?:[^<]|<(?!metadata>))*?</metadata>|<style[^<]*</style>", re.DOTALL)
 
 
 def scatter(points: Sequence[Point], curve: Sequence[tuple[float, float]], axis: str) -> "Figure":

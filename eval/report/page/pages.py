@@ -172,7 +172,7 @@ def _with_map(run: KeptRun, point: Point, away: float, page: Path, files: Mappin
         "mos": f"{point.mos:.2f}",
         "away": f"{away:+.2f}",
         "reasoning": row.get("quality_reasoning", ""),
-        "tools": tool_rows(evidence.tool_log, lambda call: placed(call.distortion, call.region)),
+        "tools": tool_rows(evidence.tool_log, lambda call: placed(call.distortion, call.region))[1:],
     }
 
 
