@@ -27,7 +27,7 @@ from agenticiqa.programs.images.extra_formats import format_by_content
 from agenticiqa.programs.images.files import one_line
 from agenticiqa.programs.images.jpeg2000 import refuse_misread
 from agenticiqa.programs.images.main_picture import CONVERTER, NotDecoded, main_picture
-from agenticiqa.programs.images.png_chunks import MENDED_KEY, SIGNATURE, WrongChecksum, open_png
+from agenticiqa.programs.images.png_chunks import MENDED_KEY, SIGNATURE, open_png
 
 # Tags of TIFF.
 BITS, COMPRESSION, PHOTOMETRIC, CHANNELS, PLANES = 258, 259, 262, 277, 284
@@ -103,7 +103,7 @@ def open_bytes(name: str, data: bytes, max_pixels: int = MAX_PIXELS) -> Image.Im
     If the file begins with a thumbnail, return its full-resolution picture (see ``main_picture``).
     """
     if len(data) > MOST_BYTES:
-        refuse(name, f"expected an image of at most {MOST_BYTES} bytes, found {len(data)}; give a smaller one")
+        refuse(name, f"expected an image of at most {MOST_BYTES} bytes, found more; give a smaller one")
     try:
         with _open_lock, warnings.catch_warnings(action="ignore"):  # warnings about tags, which become notes in _open
             image, note = main_picture(_open(data, max_pixels), data, lambda changed: _open(changed, max_pixels))
@@ -114,8 +114,6 @@ def open_bytes(name: str, data: bytes, max_pixels: int = MAX_PIXELS) -> Image.Im
         refuse(name, f"expected an image in full resolution, found {error}; {CONVERTER}")
     except UnidentifiedImageError:
         _refuse_other(name, data)
-    except WrongChecksum as error:
-        refuse(name, f"expected an intact image, but {error}; get the file again")
     except MissingExtra as missing:
         refuse(name, f"expected an image, found a {missing}")
     except NotImplementedError as error:
@@ -124,7 +122,7 @@ def open_bytes(name: str, data: bytes, max_pixels: int = MAX_PIXELS) -> Image.Im
         advice = f"scale the image down, or raise max_pixels ({IN_CONFIG})"
         refuse(name, f"expected fewer pixels (Pillow: {error}); {advice}")
     except Exception as error:  # decoders raise almost anything on damaged bytes
-        refuse(name, f"expected an intact image, found a damaged header ({_words(error)}); get the file again")
+        refuse(name, f"expected an intact image, found a damaged one ({_words(error)}); get the file again")
 
 
 def refuse_other_beginning(name: str, head: bytes) -> None:
@@ -152,9 +150,7 @@ def _allowing(pixels: int) -> Iterator[None]:
         yield
         return
     with _open_lock:
-        limit = Image.MAX_IMAGE_PIXELS
-        if limit is not None:
-            Image.MAX_IMAGE_PIXELS = max(limit, pixels)
+        limit, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, pixels
         try:
             yield
         finally:

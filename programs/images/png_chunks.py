@@ -8,6 +8,7 @@ import io
 import struct
 import zlib
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import NamedTuple
 
 from PIL import Image, PngImagePlugin
@@ -37,21 +38,20 @@ class Chunk(NamedTuple):
         return bool(self.kind[0] & 0x20) and self.kind not in ANIMATION
 
 
-class WrongChecksum(Exception):
-    """Raised for a wrong checksum of a chunk that the picture needs."""
-
-
 def open_png(data: bytes) -> Image.Image:
     """Open a PNG with the side chunks that can be read; if others were left out, ``MENDED_KEY`` of its info has notes.
 
-    It changes a setting of Pillow meanwhile, so the caller holds a lock. Raises WrongChecksum, and what Pillow raises.
+    It changes a setting of Pillow meanwhile, so the caller holds a lock. Raises ValueError for a wrong checksum of
+    another chunk, and what Pillow raises.
     """
-    chunks = [*_chunks(data)]
+    chunks = [*islice(_chunks(data), MOST_CHUNKS)]
+    if len(chunks) == MOST_CHUNKS:
+        raise ValueError(f"it has {MOST_CHUNKS} chunks or more")
     view = memoryview(data)
     wrong = [c for c in chunks if zlib.crc32(view[c.start + 4 : c.end - 4]) != int.from_bytes(view[c.end - 4 : c.end])]
     for chunk in wrong:
         if not chunk.is_side and chunk.kind != b"IEND":
-            raise WrongChecksum(f"the checksum of its chunk {_names([chunk.kind])} is wrong")
+            raise ValueError(f"wrong checksum in {_names([chunk.kind])}")
     ignored = {chunk for chunk in wrong if chunk.is_side}
     side = [chunk for chunk in chunks if chunk.is_side and chunk not in ignored]
     if not ignored and _is_read(data, side):
@@ -77,12 +77,9 @@ def open_png(data: bytes) -> Image.Image:
 
 def _chunks(data: bytes) -> Iterator[Chunk]:
     """Yield the complete chunks of a PNG up to IEND."""
-    at, kind, count = len(SIGNATURE), b"", 0
+    at, kind = len(SIGNATURE), b""
     while at + 12 <= len(data) and kind != b"IEND":
         size, kind = struct.unpack_from(">I4s", data, at)
-        count += 1
-        if count > MOST_CHUNKS:
-            raise ValueError(f"it has more than {MOST_CHUNKS} chunks")
         if at + 12 + size <= len(data):
             yield Chunk(kind, at, at + 12 + size)
         at += 12 + size

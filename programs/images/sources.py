@@ -45,7 +45,7 @@ import numpy as np
 from PIL import Image
 from pybase64 import b64decode
 
-from agenticiqa.configs.user_files import MOST_BYTES, UnusableFile, open_regular
+from agenticiqa.configs.user_files import MOST_BYTES, open_regular
 from agenticiqa.programs.errors import ImageError, ImageNotFound
 from agenticiqa.programs.images.decoding import DEEP_COLOR, refuse, refuse_other_beginning
 from agenticiqa.programs.images.files import printable_path
@@ -270,10 +270,8 @@ def _read_file(path: Path) -> bytes:
     try:
         with open_regular(path, MOST_BYTES) as file:
             return read_image(name, file)
-    except UnusableFile as error:
-        refuse(name, f"expected an image, but {error}; give another file")
     except OSError as error:
-        refuse(name, f"expected an image, but it cannot be read ({error.strerror}); check its permissions")
+        refuse(name, f"expected an image, but it cannot be read ({error.strerror}); check the file and its permissions")
 
 
 def _read_object(name: str, file: Any) -> bytes:
@@ -292,17 +290,15 @@ def _read_object(name: str, file: Any) -> bytes:
 
 
 def read_image(name: str, file: Any) -> bytes:
-    """Return the remaining bytes of a file object; if it is large and no image, only the beginning is read.
+    """Return the remaining bytes of a file object, up to a few more than ``MOST_BYTES``, which are too many.
 
-    Raises ImageError for other content, and what ``file.read`` raises.
+    Of a large file that is no image, only the beginning is read. Raises ImageError, and what ``file.read`` raises.
     """
     content = io.BytesIO()
     while content.tell() <= MOST_BYTES and (chunk := file.read(CHUNK)):
         content.write(memoryview(chunk))
         if content.tell() == CHUNK:
             refuse_other_beginning(name, content.getvalue())
-    if content.tell() > MOST_BYTES:
-        refuse(name, f"expected an image of at most {MOST_BYTES} bytes, found more; give a smaller one")
     return content.getvalue()
 
 
