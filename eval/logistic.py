@@ -92,9 +92,8 @@ def _fit(basis: Basis, fewest: int, predictions: ArrayLike, mos: ArrayLike, near
     grid = [np.array([center, np.log(width)]) for center, width in GRID]
     starts = [np.array(near.at)] if near else sorted(grid, key=lambda at: float(np.square(residual(at)).sum()))[:STARTS]
     fits = [least_squares(residual, start, bounds=(low, high), max_nfev=MOST_STEPS) for start in starts]
-    center, width = map(
-        float, min(fits, key=lambda fit: float(fit.cost)).x
-    )  # each fit is usable, even if it did not converge
+    # Each fit is usable, even if it did not converge.
+    center, width = map(float, min(fits, key=lambda fit: float(fit.cost)).x)
     weights = _weights(basis(z, center, np.exp(width)), y)
     call = partial(_curve, basis, mean, spread, center, float(np.exp(width)), weights)
     fitted = call(x)

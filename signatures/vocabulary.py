@@ -24,9 +24,8 @@ Level = Literal["Excellent", "Good", "Fair", "Poor", "Bad"]
 ImageKind: TypeAlias = Literal["photo", "generated"]  # "generated" means AI-generated
 
 DETECTABLE: tuple[DetectableDistortion, ...] = tuple(row.name for row in CATEGORIES if row.is_detectable)
-TRAINED: tuple[DetectableDistortion, ...] = tuple(
-    row.name for row in CATEGORIES if row.head
-)  # the order of the networks
+# The order of the networks.
+TRAINED: tuple[DetectableDistortion, ...] = tuple(row.name for row in CATEGORIES if row.head)
 DISTORTIONS: tuple[Distortion, ...] = tuple(row.name for row in CATEGORIES)
 CATEGORY_OF_KIND: dict[str, Distortion] = {kind: row.name for row in CATEGORIES for kind in row.kinds}
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)

@@ -15,9 +15,8 @@ POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
     "img-src 'self' file: data: blob:; font-src data:; base-uri 'none'; form-action 'none'"
 )
-NUMBER = re.compile(
-    r"[<+-]?[\d,]+((?:\.\d+)?%?(?: (?:of [\d,]+|[A-Za-z]+))?)"
-)  # the group is the part after the integer
+# The group is the part after the integer.
+NUMBER = re.compile(r"[<+-]?[\d,]+((?:\.\d+)?%?(?: (?:of [\d,]+|[A-Za-z]+))?)")
 DIGIT_WIDE = "\u2007"
 PACKAGES = {"page": "agenticiqa.programs.page"}
 

@@ -133,9 +133,8 @@ def _deviation(plane: Patches) -> Values:
 def _share(chosen: NDArray[np.bool_]) -> Values:
     """Return the share of chosen pixels of each patch."""
     flat = chosen.reshape(len(chosen), -1)
-    shares: Values = (
-        np.add.reduce(flat.view(np.uint8), axis=1, dtype=np.uint32) / flat.shape[1]
-    )  # a third of mean's time
+    # A third of the time of mean.
+    shares: Values = np.add.reduce(flat.view(np.uint8), axis=1, dtype=np.uint32) / flat.shape[1]
     return shares
 
 
