@@ -10,8 +10,8 @@ from PIL import Image
 
 from agenticiqa import AgenticIQA
 from agenticiqa.programs.images import load
-from agenticiqa.programs.tools.metrics.learned_iqa import SPREAD, predicted_mos
-from agenticiqa.programs.tools.outside_training import outside_training, widened
+from agenticiqa.programs.tools.metrics.learned_iqa import SPREAD, outside_training, predicted_mos
+from agenticiqa.programs.tools.outside_training import widened
 from support import icc
 from support.images import as_gray, coffee
 from support.odd_colors import (
