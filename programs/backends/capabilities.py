@@ -25,7 +25,9 @@ FEWER_LOGPROBS = 5  # alternatives per token, the maximum on some servers
 REFUSED = frozenset({400, 403, 422})  # 403: OpenAI, "You are not allowed to request logprobs from this model"
 OTHER: dict[str | None, TokenLimit] = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 # The words of a refused parameter; a refused value, such as a limit that is too large, has others.
-REFUSES_NAME = re.compile(r"not (supported|permitted|allowed)|un(supported|recognized|known|expected)", re.IGNORECASE)
+REFUSES_NAME = re.compile(
+    r"forbidden|not (supported|permitted|allowed)|un(supported|recognized|known|expected)", re.IGNORECASE
+)
 NAMES_LOGPROBS = re.compile(r"log.?prob", re.IGNORECASE)
 NAMES_FORM = re.compile(
     r"(response|output)\w{0,20}.?format|json.?(schema|object|mode)|schema|grammar|mime.?type|structured.?output",

@@ -79,7 +79,7 @@ def answer_in(line: dict[str, Any]) -> BatchAnswer:
     status = reply.get("status_code") if isinstance(reply, dict) else None
     if not isinstance(id, str):
         return BatchAnswer("")
-    if isinstance(status, int) and "body" in reply:
+    if isinstance(status, int) and 100 <= status < 600 and "body" in reply:
         return BatchAnswer(id, status, json.dumps(reply["body"]).encode())
     return BatchAnswer(id)  # batch_expired, batch_cancelled
 

@@ -242,7 +242,11 @@ def unrecognized(name: str) -> Reply:
     return error_reply(400, {"error": f"Unrecognized request argument supplied: {name}"})
 
 
-@pytest.mark.parametrize("refusal", [forbidden, unsupported, unrecognized])
+def forbidden_in_words(name: str) -> Reply:
+    return error_reply(422, {"detail": f"extra_forbidden: {name}"})
+
+
+@pytest.mark.parametrize("refusal", [forbidden, forbidden_in_words, unsupported, unrecognized])
 @pytest.mark.parametrize(("backend", "refused"), [("vllm.test", NAMES[0]), ("openai.test", NAMES[1])])
 def test_a_refused_name_of_the_token_limit_is_replaced_once_and_remembered(
     backend: str, refused: str, refusal: Callable[[str], Reply], photo: Path, caplog: pytest.LogCaptureFixture
