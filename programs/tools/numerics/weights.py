@@ -71,7 +71,7 @@ def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
     """
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise ValueError("expected members that are stored or deflated")
-    content = archive.read(member)  # at most the size that it declares
+    content = archive.read(member)  # bytes, at most as many as declared
     header = _HEADER.match(content)
     if header is None:
         raise ValueError("expected arrays of real numbers or texts in the .npy format, version 1.0")
