@@ -7,6 +7,7 @@ import stat
 from typing import TextIO
 
 MOST_BYTES = 2**29  # bytes of an image or a table, 512 MiB
+MOST_PLAIN_BYTES = 640 * 2**20  # bytes of an image without compression: 205 million pixels of 3 bytes
 MOST_TEXT_BYTES = 2**26  # bytes of another file that is read as a whole, 64 MiB
 MOST_YAML_BYTES = 2**20  # bytes, 1 MiB: the parser takes 40 s for them
 

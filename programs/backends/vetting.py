@@ -150,5 +150,6 @@ def _is_logprob(entry: Any) -> bool:
     if not isinstance(entry, dict) or not isinstance(entry.get("token"), str):
         return False
     logprob = entry.get("logprob")
-    is_number = isinstance(logprob, int | float) and not isinstance(logprob, bool)
-    return is_number and abs(logprob) <= sys.float_info.max  # an integer may exceed what a float can hold
+    if not isinstance(logprob, int | float) or isinstance(logprob, bool):
+        return False
+    return abs(logprob) <= sys.float_info.max  # an integer may exceed what a float can hold

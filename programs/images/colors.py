@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from agenticiqa.configs.user_files import MOST_BYTES
+from agenticiqa.configs.user_files import MOST_PLAIN_BYTES
 from agenticiqa.programs.images.jpeg2000 import read_boxes
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ def bytes_of(image: Image.Image) -> bytes:
         return b""
     before = file.tell()
     file.seek(0)
-    content: bytes = file.read(MOST_BYTES)
+    content: bytes = file.read(MOST_PLAIN_BYTES)
     file.seek(before)
     return content
 

@@ -19,7 +19,7 @@ from PIL import Image, TiffImagePlugin, UnidentifiedImageError
 from PIL.ExifTags import Base as ExifTag
 
 from agenticiqa.configs.options import ImageSettings
-from agenticiqa.configs.user_files import MOST_BYTES
+from agenticiqa.configs.user_files import MOST_BYTES, MOST_PLAIN_BYTES
 from agenticiqa.programs.errors import ImageError
 from agenticiqa.programs.images.arrays import BAND, rgb
 from agenticiqa.programs.images.colors import Conversion, bytes_of, conversion_of
@@ -66,6 +66,7 @@ _OTHER = {
     rb".{4}ftyp": "a video",
     rb"[^\0]*<svg": "an SVG drawing",
 }
+_PLAIN = (b"II*\0", b"MM\0*", b"BM", b"P5", b"P6")  # beginnings of TIFF, BMP and PNM
 _TEXT = rb"[\t\n\r\x20-\x7e\x80-\xff]+"  # no control characters
 _open_lock = threading.RLock()  # warnings.catch_warnings is not safe in threads
 NOTES_KEY = "notes from opening the file"  # notes, in the info of an image
@@ -102,8 +103,8 @@ def open_bytes(name: str, data: bytes, max_pixels: int = MAX_PIXELS) -> Image.Im
 
     If the file begins with a thumbnail, return its full-resolution picture (see ``main_picture``).
     """
-    if len(data) > MOST_BYTES:
-        refuse(name, f"expected an image of at most {MOST_BYTES} bytes, found more; give a smaller one")
+    if len(data) > (most := most_bytes(data[:4])):
+        refuse(name, f"expected an image of at most {most} bytes, found more; give a smaller one")
     try:
         with _open_lock, warnings.catch_warnings(action="ignore"):  # warnings about tags, which become notes in _open
             image, note = main_picture(_open(data, max_pixels), data, lambda changed: _open(changed, max_pixels))
@@ -123,6 +124,11 @@ def open_bytes(name: str, data: bytes, max_pixels: int = MAX_PIXELS) -> Image.Im
         refuse(name, f"expected fewer pixels (Pillow: {error}); {advice}")
     except Exception as error:  # decoders raise almost anything on damaged bytes
         refuse(name, f"expected an intact image, found a damaged one ({_words(error)}); get the file again")
+
+
+def most_bytes(head: bytes) -> int:
+    """Return the largest size of an image in bytes by its first bytes: pixels without compression may take more."""
+    return MOST_PLAIN_BYTES if head.startswith(_PLAIN) else MOST_BYTES
 
 
 def refuse_other_beginning(name: str, head: bytes) -> None:

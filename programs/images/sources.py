@@ -45,9 +45,9 @@ import numpy as np
 from PIL import Image
 from pybase64 import b64decode
 
-from agenticiqa.configs.user_files import MOST_BYTES, open_regular
+from agenticiqa.configs.user_files import MOST_BYTES, MOST_PLAIN_BYTES, open_regular
 from agenticiqa.programs.errors import ImageError, ImageNotFound
-from agenticiqa.programs.images.decoding import DEEP_COLOR, refuse, refuse_other_beginning
+from agenticiqa.programs.images.decoding import DEEP_COLOR, most_bytes, refuse, refuse_other_beginning
 from agenticiqa.programs.images.files import printable_path
 from agenticiqa.programs.images.loaded import LoadedImage
 from agenticiqa.programs.images.names import PATTERN, paths_named
@@ -268,7 +268,7 @@ def _read_file(path: Path) -> bytes:
     if path.is_dir():
         refuse(name, "expected an image, found a folder; give the images in it")
     try:
-        with open_regular(path, MOST_BYTES) as file:
+        with open_regular(path, MOST_PLAIN_BYTES) as file:
             return read_image(name, file)
     except OSError as error:
         refuse(name, f"expected an image, but it cannot be read ({error.strerror}); check the file and its permissions")
@@ -290,15 +290,16 @@ def _read_object(name: str, file: Any) -> bytes:
 
 
 def read_image(name: str, file: Any) -> bytes:
-    """Return the remaining bytes of a file object, up to a few more than ``MOST_BYTES``, which are too many.
+    """Return the remaining bytes of a file object, up to a few more than ``most_bytes``, which are too many.
 
     Of a large file that is no image, only the beginning is read. Raises ImageError, and what ``file.read`` raises.
     """
-    content = io.BytesIO()
-    while content.tell() <= MOST_BYTES and (chunk := file.read(CHUNK)):
+    content, most = io.BytesIO(), MOST_BYTES
+    while content.tell() <= most and (chunk := file.read(CHUNK)):
         content.write(memoryview(chunk))
         if content.tell() == CHUNK:
             refuse_other_beginning(name, content.getvalue())
+            most = most_bytes(bytes(chunk[:4]))
     return content.getvalue()
 
 

@@ -14,7 +14,7 @@ from typing import IO, Any
 
 import pyarrow as pa
 
-from agenticiqa.configs.user_files import MOST_BYTES
+from agenticiqa.configs.user_files import MOST_BYTES, MOST_PLAIN_BYTES
 from agenticiqa.programs.batch.find_jobs import image_column
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.errors import AgenticIQAError, ImageError, UserError
@@ -58,7 +58,7 @@ class RemoteImage:
         fs, path = open_place(self.name)
         for attempt in range(1, TRIES + 1):
             try:
-                return bytes(fs.cat_file(path, end=MOST_BYTES + 1))
+                return bytes(fs.cat_file(path, end=MOST_PLAIN_BYTES + 1))
             except FileNotFoundError as error:
                 raise ImageError("expected an image, but there is no such file", self.name) from error
             except PermissionError as error:

@@ -118,8 +118,8 @@ def _tables_at(place: str) -> list[str]:
 
 def _file(name: str, images: int) -> Iterator[dict[str, Any]]:
     fs, path = open_place(name)
-    if "://" not in name and os.path.exists(name) and not os.path.isfile(name):
-        raise UserError(f"{name}: expected a file, found a folder, a pipe or a device; name another file")
+    if "://" not in name and os.path.exists(name) and not (os.path.isfile(name) or os.path.isdir(name)):
+        raise UserError(f"{name}: expected a file, found a pipe or a device; name another file")
     try:
         if name.lower().endswith(".tar"):
             yield {"kind": "tar", "file": name, "stamp": stamp_of(fs.info(path))}

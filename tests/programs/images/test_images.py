@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from PIL import Image, ImageCms, ImageOps, PngImagePlugin
 
-from agenticiqa.configs.user_files import MOST_BYTES
+from agenticiqa.configs.user_files import MOST_BYTES, MOST_PLAIN_BYTES
 from agenticiqa.programs.errors import ImageError, ImageNotFound
 from agenticiqa.programs.images import LoadedImage, load, load_pair
 from agenticiqa.programs.images.pairs import load_checked
@@ -496,8 +496,8 @@ def test_a_folder_a_pipe_and_another_type_are_refused(tmp_path: Path) -> None:
 def test_a_file_larger_than_any_image_is_refused_unread(tmp_path: Path) -> None:
     path = tmp_path / "disk.img"
     with path.open("wb") as file:
-        file.truncate(MOST_BYTES + 1)
-    assert f"it has {MOST_BYTES + 1} bytes; at most {MOST_BYTES} are read" in refusal(path)
+        file.truncate(MOST_PLAIN_BYTES + 1)
+    assert f"it has {MOST_PLAIN_BYTES + 1} bytes; at most {MOST_PLAIN_BYTES} are read" in refusal(path)
 
 
 @pytest.mark.parametrize("size", [CHUNK + 1, MOST_BYTES])

@@ -23,7 +23,7 @@ def test_noise_and_blocking_of_a_large_image_are_those_of_its_own_pixels():
     )
 
 
-@pytest.mark.parametrize("size", [(1, 2_100_000), (4, 600_000)])
+@pytest.mark.parametrize("size", [(3, 990_000), (4, 600_000)])
 def test_an_extremely_long_image_is_measured_too(size):
     values = all_statistics(loaded(np.full((*size, 3), 80, np.uint8)))
     assert values["mean_luma"] == pytest.approx(80)
