@@ -110,8 +110,8 @@ def masked(text: str, secrets: tuple[str, ...]) -> str:
 def _in_any_form(secret: str) -> re.Pattern[str]:
     """Return a pattern of a secret with each character as it is or as an escape of JSON or Python."""
     escapes = [rf"\\(?:u{{?0{{2,6}}{ord(c):02x}}}?|x{ord(c):02x}|{ord(c):03o})" for c in secret]
-    # The first has no further backslashes before it, because a long run of them would be tried at each of its places.
-    first = rf"(?:{re.escape(secret[0])}|{escapes[0]})"
+    # Backslashes before the first count only from the first of them, so that a long run is not tried at each place.
+    first = rf"(?:(?<!\\)\\{{0,8}})?(?:{re.escape(secret[0])}|{escapes[0]})"
     others = (rf"\\{{0,8}}(?:{re.escape(c)}|{escape})" for c, escape in zip(secret[1:], escapes[1:], strict=True))
     return re.compile(first + "".join(others), re.IGNORECASE)
 
