@@ -85,7 +85,7 @@ BUDGET = {
     "programs/images": 2_196,  # names in NFC and NFD, patterns, metadata of PNG, limits before decoding
     "programs/batch": 1_681,
     "programs/scale": 1_058,  # shards are current by the bytes of their images, and a tar counts what it skips
-    "programs/cli": 2_626,  # no output replaces an input, patterns, results in order, help for habits
+    "programs/cli": 2_628,  # no output replaces an input, patterns, results in order, help for habits
     "programs/page": 382,  # a page for the gate, links to maps, weights of tools
     "programs/pictures": 496,
     "eval": 2_217,  # with labels (also in memory), scorers and tasks; an Evaluation compares itself

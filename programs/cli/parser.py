@@ -186,7 +186,9 @@ def _unexpected(words: Sequence[str], known: Sequence[str]) -> str:
 
 
 def _flags(options: Options) -> list[str]:
-    return [flag for option in flat(options) for flag in option.flags]
+    flags = [flag for option in flat(options) for flag in option.flags]
+    denied = [option.flags for option in flat(options) if option.type is argparse.BooleanOptionalAction]
+    return flags + [f"--no-{names[0].removeprefix('--')}" for names in denied]
 
 
 def _options_of(command: Command) -> Options:

@@ -72,7 +72,7 @@ _ANY = "|".join(_SENTENCES)
 _LEADING = re.compile(rf"(?:(?:{_LABEL})\s*+|(?:please\s++)?(?:{_ANY})\s*+(?:[.!。]+(?!\w)|(?=\n))\s*+)", re.I)
 _TRAILING = re.compile(
     r"(?:\A|(?<=[.?!:;)\]。？！：\n])|(?<=[.?!:;)\]。？！：\n]\s)|(?<=\s)(?=(?-i:[A-Z])|please\b|请))(?=\w)"
-    rf"(?:{_CUE}|(?:(?:and|then|also),?\s++)?(?:please\s++)?(?:directly\s++)?(?:{_ANY})\s*+[.!:。：]{0, 9}+)\s*+$",
+    rf"(?:{_CUE}|(?:(?:and|then|also),?\s++)?(?:please\s++)?(?:directly\s++)?(?:{_ANY})\s*+[.!:。：]{{0,9}}+)\s*+$",
     re.I,
 )
 

@@ -47,7 +47,7 @@ def test_image_and_mos_are_enough(tmp_path: Path) -> None:
     assert {label.reference for label in labels} == {label.mos_std for label in labels} == {None}
 
 
-@pytest.mark.parametrize("cell", ["good", "", "nan", "inf", "1,5"])
+@pytest.mark.parametrize("cell", ["good", "", "nan", "inf", "1,5,2"])
 def test_a_mos_that_is_not_a_number_is_reported_with_its_line(tmp_path: Path, cell: str) -> None:
     message = message_for(labels_file(tmp_path, f'image,mos\na.png,3\nb.png,"{cell}"\n'))
     assert "line 3" in message

@@ -118,7 +118,7 @@ def test_resuming_assesses_the_image_of_an_invalid_row_again(
         str(tmp_path / "r.jsonl"),
         "--resume",
         "--html",
-        str(tmp_path / "s"),
+        str(tmp_path / "s.html"),
     ]
     assert main(words) == OK
     row = json.loads((tmp_path / "r.jsonl").read_text())
