@@ -79,7 +79,7 @@ BUDGET = {
     "programs/stages": 2_126,  # the requests for an answer are a list, each with fewer features
     "programs/questions": 462,  # its patterns take linear time
     "programs/fusion": 672,  # a rule of the user's own is kept in every mode, in reports and in tuning
-    "programs/backends": 2_557,  # keys are masked in all escapes, and status 403 fails one image
+    "programs/backends": 2_560,  # keys are masked in all escapes, and status 403 fails one image
     "programs/offline": 2_530,
     "programs/tools": 3_531,  # arrays are checked before they are unpacked; types of metrics for one image and for many
     "programs/images": 2_196,  # names in NFC and NFD, patterns, metadata of PNG, limits before decoding

@@ -54,7 +54,9 @@ class Server(ABC):
         if "\\ud" in text.lower():
             with suppress(ValueError):
                 text = well_formed(json.dumps(json_value(text), ensure_ascii=False))
-        headers = [(name, masked(value, self.secrets)) for name, value in reply.headers.multi_items()]
+        headers = [  # Latin-1 keeps all bytes
+            (name, masked(value.decode("latin-1"), self.secrets).encode("latin-1")) for name, value in reply.headers.raw
+        ]
         return httpx.Response(reply.status_code, headers=headers, content=text.encode())
 
     def prepared(self, request: lm15.Request) -> lm15.Request:

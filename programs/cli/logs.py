@@ -17,7 +17,7 @@ LOGGER = "agenticiqa"
 DSPY_LOGGER = "dspy.clients.lm"  # it warns about truncated answers, which this program reports and requests again
 LONGEST = 2000  # characters of one message in a file
 FAULTS = frozenset({"retry", "rejected", "unanswered", "fallback"})  # events of servers and answers
-MOST_FAULTS = 3  # lines about faults on stderr without -v
+MOST_FAULTS = 7  # lines about faults on stderr without -v
 LEVELS = {-1: logging.ERROR, 0: logging.WARNING, 1: logging.INFO, 2: logging.DEBUG}
 STANDARD = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"}
 

@@ -104,7 +104,8 @@ def test_a_failed_image_with_a_name_that_is_not_utf_8_is_one_line(unprintable: P
     unprintable.write_bytes(b"")
     done = command("album", os.fsdecode(b"gone\xff.png"))
     assert done.returncode == 1
-    first, second = done.stderr.splitlines()
+    first, second, counts = done.stderr.splitlines()
+    assert counts == "1 assessed, 2 failed"
     assert first.startswith(r"agenticiqa: gone\xff.png: expected an image, but there is no such file")
     assert second.startswith(f"agenticiqa: album/{ESCAPED}: expected an image, found an empty file")
 

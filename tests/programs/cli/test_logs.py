@@ -322,10 +322,10 @@ def test_logging_is_restored_afterwards() -> None:
 
 
 def test_only_the_first_faults_are_printed_without_v(capsys: pytest.CaptureFixture[str]) -> None:
-    for verbose, lines in ((0, 3), (1, 40)):
+    for verbose, lines in ((0, 7), (1, 40)):
         with logging_to(verbose):
             for number in range(40):
                 logging.getLogger("agenticiqa").warning("attempt %d failed", number, extra={"event": "rejected"})
         shown = capsys.readouterr().err.splitlines()
         assert len(shown) == lines
-        assert shown[2].endswith("(further faults are not shown; -v shows all)") == (verbose == 0)
+        assert shown[6].endswith("(further faults are not shown; -v shows all)") == (verbose == 0)
