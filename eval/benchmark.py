@@ -178,7 +178,8 @@ def _labels(
     if root is not None:
         raise UserError("root is for a data set or a table, but task is a sequence of labeled images: leave root out")
     if isinstance(task, Sequence) and all(isinstance(label, LabeledImage) for label in task):
-        labels: list[LabeledImage] = [label for label in task if split is None or label.split == split]
+        in_memory = (label for label in task if isinstance(label, LabeledImage))
+        labels = [label for label in in_memory if split is None or label.split == split]
         if not labels:
             raise UserError(f"no labeled images{f' of split {split}' if split else ''} found: give at least one")
     else:
