@@ -88,7 +88,7 @@ BUDGET = {
     "programs/cli": 2_628,  # no output replaces an input, patterns, results in order, help for habits
     "programs/page": 382,  # a page for the gate, links to maps, weights of tools
     "programs/pictures": 496,
-    "eval": 2_217,  # with labels (also in memory), scorers and tasks; an Evaluation compares itself
+    "eval": 2_219,  # with labels (also in memory), scorers and tasks; an Evaluation compares itself
     "eval/calibrate": 288,
     "eval/commands": 1_511,  # outputs are checked first; report shows saved results of assess
     "eval/optimize": 1_474,  # public helpers for DSPy's own optimizers, which users wrote themselves
