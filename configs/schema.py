@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from agenticiqa.configs.options import AdapterKey, ImageSettings, ModelKeys
 from agenticiqa.configs.spelling import did_you_mean
-from agenticiqa.configs.user_files import MOST_YAML_BYTES, read_text
+from agenticiqa.configs.user_files import text_of_yaml
 from agenticiqa.configs.yaml_json import yaml_value
 
 VARIABLE = "AGENTICIQA_CONFIG"
@@ -342,14 +342,10 @@ def load_config(given: str | os.PathLike[str] | Mapping[str, object] | None = No
 
 def read_model(model: type[M], kind: str, wanted: str) -> M:
     """Read a YAML file or a shipped one by name. Raises ConfigError; its message calls the file a ``kind``."""
-    name, path = f"{kind} {wanted}", Path(wanted)
+    name = f"{kind} {wanted}"
     try:
-        shipped = resources.files(__package__) / f"{wanted}.yaml"
-        if not path.is_file() and shipped.is_file():
-            text = shipped.read_text(encoding="utf-8")
-        elif path.exists():
-            text = read_text(path, MOST_YAML_BYTES)
-        else:
+        text = text_of_yaml(Path(wanted), resources.files(__package__) / f"{wanted}.yaml")
+        if text is None:
             raise ConfigError(f"{name}: no such file, and no {kind} of that name is shipped; {_shipped(kind)}")
         return checked(model, yaml_value(text) or {}, name)
     except (OSError, UnicodeDecodeError) as error:

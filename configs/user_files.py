@@ -4,7 +4,11 @@ import errno
 import io
 import os
 import stat
-from typing import TextIO
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
 
 MOST_BYTES = 2**29  # bytes of an image or a table, 512 MiB
 MOST_PLAIN_BYTES = 640 * 2**20  # bytes of an image without compression: 205 million pixels of 3 bytes
@@ -50,6 +54,16 @@ def read_regular(path: str | os.PathLike[str], most: int = MOST_TEXT_BYTES) -> b
     """Return the bytes of a regular file. Raises as ``open_regular``."""
     with open_regular(path, most) as file:
         return file.read()
+
+
+def text_of_yaml(path: Path, shipped: "Traversable") -> str | None:
+    """Return the text of a user's YAML file, else of the shipped one; ``None`` if there is neither.
+
+    Raises as ``open_regular``, and UnicodeDecodeError.
+    """
+    if not path.is_file() and shipped.is_file():
+        return shipped.read_text(encoding="utf-8")
+    return read_text(path, MOST_YAML_BYTES) if path.exists() else None
 
 
 def read_text(path: str | os.PathLike[str], most: int = MOST_TEXT_BYTES) -> str:

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from agenticiqa.eval.datasets import LabeledImage
 from agenticiqa.eval.labels.own_data import read_labels
@@ -178,7 +178,7 @@ def _labels(
     if root is not None:
         raise UserError("root is for a data set or a table, but task is a sequence of labeled images: leave root out")
     if isinstance(task, Sequence) and all(isinstance(label, LabeledImage) for label in task):
-        in_memory = (label for label in task if isinstance(label, LabeledImage))
+        in_memory = cast("Sequence[LabeledImage]", task)
         labels = [label for label in in_memory if split is None or label.split == split]
         if not labels:
             raise UserError(f"no labeled images{f' of split {split}' if split else ''} found: give at least one")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agenticiqa.eval.report.model import ReportTable, comma_separated, latex, markdown, markdown_text
+from agenticiqa.eval.report.model import comma_separated, latex, with_titles
 from agenticiqa.eval.report.page.kept_run import KeptRun, read_run
 from agenticiqa.eval.report.page.pages import report_of, write_page
 from agenticiqa.eval.report.rating_tables import numbers
@@ -46,13 +46,13 @@ def run(args: Namespace) -> int:
     done = write_all(
         [
             ("page", args.html, lambda: write_page(runs, args.html, args.mos_range)),
-            ("table (markdown)", args.markdown, lambda: write_output(args.markdown, _markdown(tables))),
+            ("table (markdown)", args.markdown, lambda: write_output(args.markdown, with_titles(tables))),
             ("table (latex)", args.latex, lambda: write_output(args.latex, "\n".join(map(latex, tables)))),
             ("table (csv)", args.csv, lambda: write_csv(args.csv, csv)),
         ]
     )
     if not done:
-        print(_markdown(tables), end="")
+        print(with_titles(tables), end="")
     return OK if all(done) else SOME_FAILED
 
 
@@ -85,7 +85,3 @@ def together(runs: Sequence[KeptRun]) -> "DataFrame":
     from pandas import concat
 
     return concat({run.name: report_of(run).tables[0].frame for run in runs}, names=["run", None]).reset_index("run")
-
-
-def _markdown(tables: Sequence[ReportTable]) -> str:
-    return "\n".join(f"{markdown_text(table.title)}\n\n{markdown(table)}" for table in tables)

@@ -4,7 +4,7 @@
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from html import escape as escape_html
 from itertools import chain
@@ -97,7 +97,7 @@ class Report:
         return [sentence for group in self.notes.values() for sentence in group]
 
     def __repr__(self) -> str:
-        return "\n".join(f"{table.title}\n\n{markdown(table)}" for table in self.tables)
+        return with_titles(self.tables)
 
     def _repr_html_(self) -> str:
         return "".join(map(html_of, self.tables))
@@ -144,6 +144,11 @@ def markdown(table: ReportTable) -> str:
     rows = [[*map(markdown_text, line)] for line in (table.headings, *table.lines)]
     rows.insert(1, ["---"] * len(table.headings))
     return "\n".join(f"| {' | '.join(row)} |" for row in rows) + "\n"
+
+
+def with_titles(tables: Iterable[ReportTable]) -> str:
+    """Return tables in Markdown, each below its title."""
+    return "\n".join(f"{markdown_text(table.title)}\n\n{markdown(table)}" for table in tables)
 
 
 def markdown_text(text: str) -> str:

@@ -16,7 +16,6 @@ from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from agenticiqa.configs.spelling import did_you_mean
 from agenticiqa.programs.errors import ToolError
 
 if TYPE_CHECKING:
@@ -216,6 +215,8 @@ def get_tool(name: str, tools: Mapping[str, Tool]) -> Tool:
 
 def unknown_tool(name: str, tools: Collection[str]) -> ToolError:
     """Return the error for a name that ``find_tool`` does not find, with the most similar name and all known ones."""
+    from agenticiqa.configs.spelling import did_you_mean  # an import that a single metric does not need
+
     return ToolError(f"unknown tool {name!r}{did_you_mean(name, tools, ', '.join(tools))}")
 
 

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import yaml
 
-from agenticiqa.configs.user_files import MOST_YAML_BYTES, read_text
+from agenticiqa.configs.user_files import text_of_yaml
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.images.files import write_atomically
 
@@ -82,15 +82,10 @@ def read_tool_curves(name_or_path: str) -> Mapping[str, ToolCurve]:
     Raises ToolError when there is no such file or an entry is incomplete; use :func:`usable` to get a curve, which
     refuses one that is not monotone.
     """
-    path = Path(name_or_path)
     folder = resources.files("agenticiqa.configs") / FOLDER
-    shipped = folder / f"{name_or_path}.yaml"
     try:
-        if not path.is_file() and shipped.is_file():
-            text = shipped.read_text(encoding="utf-8")
-        elif path.exists():
-            text = read_text(path, MOST_YAML_BYTES)
-        else:
+        text = text_of_yaml(Path(name_or_path), folder / f"{name_or_path}.yaml")
+        if text is None:
             known = sorted(file.name.removesuffix(".yaml") for file in folder.iterdir())
             raise ToolError(f"no tool curves {name_or_path!r}; give a YAML file or one of {', '.join(known)}")
     except (OSError, UnicodeDecodeError) as error:
