@@ -41,7 +41,7 @@ _SENTENCES = (
     # "Think step by step before answering."
     r"(?:(?:let's|let\s++us|first,?)\s++)?(?:think|reason|work)(?:\s++\w+){0,4}\s++step[- ]by[- ]step\b[^.?!\n]{0,400}",
     r"first,?\s++(?:output|provide|give|write|think)\b[^\n]{0,400}?<answer>\s*+</answer>(?:\s++tags?)?",
-    r"(?:and\s++)?put\s++(?:the|your)\b[^\n]{0,400}?\\boxed\s*+\{[^}]*\}",
+    r"(?:and\s++)?put\s++(?:the|your)\b[^\n]{0,400}?\\boxed\s*+\{[^}]{0,400}\}",
     r"the\s++last\s++line\s++of\s++your\s++(?:response|answer)\s++should\s++be\b(?>[^\n]{0,400}?\boptions\b)[^.\n]{0,400}",
     r"(?:your|the)\s++(?:final\s++)?answer\s++(?:must|should)\s++be\b"
     r"(?>[^.?!\n]{0,400}?\b(?:letters?|characters?|words?|options?)\b)[^.?!\n]{0,400}",
