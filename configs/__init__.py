@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from agenticiqa.configs.schema import Price as Price
     from agenticiqa.configs.schema import StageConfig as StageConfig
     from agenticiqa.configs.schema import SummarizerConfig as SummarizerConfig
+    from agenticiqa.configs.schema import checked as checked
     from agenticiqa.configs.schema import load_config as load_config
 
 

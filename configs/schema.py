@@ -5,11 +5,12 @@ from collections.abc import Mapping
 from dataclasses import fields
 from importlib import resources
 from pathlib import Path
-from typing import Literal, TypeVar, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from agenticiqa.configs.backend_names import with_dot
 from agenticiqa.configs.options import AdapterKey, ImageSettings, ModelKeys
 from agenticiqa.configs.spelling import did_you_mean
 from agenticiqa.configs.user_files import text_of_yaml
@@ -19,6 +20,8 @@ VARIABLE = "AGENTICIQA_CONFIG"
 DEFAULT = "model_backends"
 STAGES = ("planner", "executor", "summarizer", "replan")
 SERVER_KEYS = {"backend", "api_base", "api_key_env", "seed", "timeout", "max_retries", "price"}
+FALLBACK_KEYS = {"fallback_backend", "fallback_api_base", "fallback_api_key_env"}
+OF_ONE_MODEL = {"backend", "api_base", "api_key_env", "price", *FALLBACK_KEYS}
 LEVELS_NEED = "--mode levels needs a model: name one with --backend, or in the section levels of the configuration"
 
 BY_PROFILE = {"eta", "model_error", "mean"}  # keys of the fusion that a profile replaces
@@ -40,11 +43,24 @@ class Section(BaseModel):
 
 
 class Price(Section):
-    """The price of a model in USD per million tokens; ``batch`` is the share that the Batch API costs."""
+    """The price of a model in USD per million tokens; ``batch`` is the share that the Batch API costs.
+
+    A text is a short form: "2.5,10" for input and output.
+    """
 
     input: float = Field(ge=0)
     output: float = Field(ge=0)
     batch: float = Field(default=0.5, ge=0, le=1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_text(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        read, comma, written = value.partition(",")
+        if not comma or "," in written:
+            raise ValueError(f"{value!r} is not IN,OUT in USD per million tokens, such as 2.5,10")
+        return {"input": read, "output": written}
 
     def usd(self, input_tokens: int, output_tokens: int) -> float:
         """Return the price of these tokens in USD."""
@@ -55,9 +71,9 @@ class StageConfig(Section):
     """The backend of one stage and its parameters.
 
     ``backend`` is ``offline`` (rules and measurements; nothing is sent), ``dspy`` (the model that the Python program
-    gives to DSPy, with its own settings) or ``provider.model``, such as ``openai.gpt-4o``. With ``api_base`` the calls
-    go to that OpenAI-compatible server. Its key is read from the environment variable that ``api_key_env`` names;
-    without ``api_key_env``, no key is sent.
+    gives to DSPy, with its own settings) or ``provider.model``, such as ``openai.gpt-4o`` (or ``openai/gpt-4o``). With
+    ``api_base`` the calls go to that OpenAI-compatible server. Its key is read from the environment variable that
+    ``api_key_env`` names; without ``api_key_env``, no key is sent.
     """
 
     backend: str = "offline"
@@ -75,6 +91,11 @@ class StageConfig(Section):
     structured_outputs: Literal["auto", "json_schema", "json_object", "off"] = "auto"
     logprobs: Literal["auto"] | bool = "auto"
     price: Price | None = None
+
+    @field_validator("backend", "fallback_backend")
+    @classmethod
+    def _in_one_spelling(cls, backend: str | None) -> str | None:
+        return None if backend is None else with_dot(backend)
 
     @property
     def is_offline(self) -> bool:
@@ -220,7 +241,7 @@ class Config(Section, AdapterKey, ModelKeys, ImageSettings):  # type: ignore[mis
         """Keep only the values that were set in a plain ``StageConfig``; the rest gets the defaults of the stage."""
         return section.model_dump(exclude_unset=True) if type(section) is StageConfig else section
 
-    def with_backend(self, backend: str, api_base: str | None = None) -> "Config":
+    def with_backend(self, backend: str, api_base: str | None = None, api_key_env: str | None = None) -> "Config":
         """Return the configuration with every stage on one backend and no fallback; nothing is sent elsewhere.
 
         A stage keeps ``api_key_env`` only with the same server, and ``price`` only with the same model.
@@ -228,21 +249,39 @@ class Config(Section, AdapterKey, ModelKeys, ImageSettings):  # type: ignore[mis
         Args:
             backend: "offline", "dspy", or ``provider.model`` such as "openai.gpt-4o".
             api_base: The address of an OpenAI-compatible server, if the model is not at its provider.
+            api_key_env: The environment variable with the key of that server.
 
         Returns:
             The changed configuration.
         """
+        backend = with_dot(backend)
 
         def moved(stage: StageConfig) -> StageConfig:
             same_server = api_base is not None and api_base == stage.api_base
-            key_env = stage.api_key_env if same_server else None
+            key_env = api_key_env or (stage.api_key_env if same_server else None)
             changes: dict[str, object] = {"backend": backend, "api_base": api_base, "api_key_env": key_env}
             if backend != stage.backend:
                 changes["price"] = None
-            no_fallback = dict.fromkeys(("fallback_backend", "fallback_api_base", "fallback_api_key_env"))
-            return stage.model_copy(update={**changes, **no_fallback})
+            return stage.model_copy(update={**changes, **dict.fromkeys(FALLBACK_KEYS)})
 
         return self.model_copy(update={name: moved(section) for name, section in self.sections.items()})
+
+    def with_price(self, price: Price) -> "Config":
+        """Return the configuration with this price of the model that its stages ask.
+
+        Args:
+            price: The price.
+
+        Returns:
+            The changed configuration.
+
+        Raises:
+            ConfigError: The stages ask several models.
+        """
+        asking = {name: section for name, section in self.sections.items() if not section.is_offline}
+        if len(models := sorted({section.backend for section in asking.values()})) > 1:
+            raise ConfigError(f"the stages ask {', '.join(models)}: set the price of each in its section")
+        return self.model_copy(update={name: s.model_copy(update={"price": price}) for name, s in asking.items()})
 
     def with_tuned_fusion(self) -> "Config":
         """Return this configuration with the profile fitted with its tuned prompts, unless it configures the fusion.
@@ -364,11 +403,35 @@ def _shipped(kind: str) -> str:
 
 def checked(model: type[M], value: object, name: str) -> M:
     """Return the value as a model. Raises ConfigError, in one line that begins with the name."""
+    if model is Config and isinstance(value, dict):
+        value = _with_keys_for_all_stages(value, name)
     try:
         return model.model_validate(value)
     except ValidationError as error:
         wrong = "; ".join(_explain(model, item["loc"], item["type"], item["msg"]) for item in error.errors())
         raise ConfigError(f"{name}: {wrong}") from error
+
+
+def _with_keys_for_all_stages(value: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return a configuration with the keys of a stage at its top moved into each stage, where a section overrides them.
+
+    A section with another model or server gets only the parameters, so that a key is never sent to another server. The
+    section ``levels``, if any, gets its server. Raises ConfigError for an invalid value, once.
+    """
+    common = {key: value[key] for key in value if key in StageConfig.model_fields}
+    if not common:
+        return value
+    checked(StageConfig, common, name)
+    changed = {key: value[key] for key in value if key not in common}
+    for stage in [*STAGES, *(["levels"] if value.get("levels") else [])]:
+        section = value.get(stage) or {}
+        own = section.model_dump(exclude_unset=True) if isinstance(section, StageConfig) else section
+        if not isinstance(own, Mapping):
+            continue  # an error of the model
+        others = OF_ONE_MODEL if "backend" in own else {"api_key_env"} if "api_base" in own else set()
+        wanted = common.keys() & SERVER_KEYS if stage == "levels" else common.keys()
+        changed[stage] = {**{key: common[key] for key in common if key in wanted - others}, **own}
+    return changed
 
 
 def _with_paths_from(folder: Path, config: Config) -> Config:
@@ -382,11 +445,14 @@ def _with_paths_from(folder: Path, config: Config) -> Config:
 
 def _explain(section: type[BaseModel], location: tuple[int | str, ...], kind: str, message: str) -> str:
     where = ".".join(map(str, location)) or "the file"
+    if kind == "value_error":  # a message of ours
+        message = message.removeprefix("Value error, ")
+        return f"{where}: {message}" if location else message
     if kind != "extra_forbidden":
         return f"{where}: {message}"
     for part in location[:-1]:
         annotation = section.model_fields[str(part)].annotation
         for inner in (annotation, *get_args(annotation)):  # a section, or one that may be null
             section = inner if isinstance(inner, type) and issubclass(inner, BaseModel) else section
-    keys = section.model_fields
+    keys = [*section.model_fields, *(StageConfig.model_fields if section is Config else ())]
     return f"unknown key {where!r}" + did_you_mean(str(location[-1]), keys, f"one of {', '.join(keys)}")

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TextIO
 
 import dspy
 
-from agenticiqa.configs import STAGES, Config, FusionConfig, load_config
+from agenticiqa.configs import STAGES, Config, FusionConfig, Price, load_config
 from agenticiqa.configs.options import ImageSettings
 from agenticiqa.programs.backends.call_log import NO_HISTORY
 from agenticiqa.programs.backends.choice import AMBIENT, without_place
@@ -56,7 +56,8 @@ class AgenticIQA(SavedProgram):
     It has four stages. Each one asks a model or works offline::
 
         program = AgenticIQA()                         # asks DSPy's model: dspy.configure(lm=...), dspy.context, set_lm
-        program = AgenticIQA(lm=dspy.LM("openai/gpt-4o"))  # asks this model in every stage, as set_lm does
+        program = AgenticIQA(backend="openai/gpt-4o")  # asks this model in every stage
+        program = AgenticIQA(lm=dspy.LM("openai/gpt-4o"))  # asks it through DSPy's own model, as set_lm does
         program = AgenticIQA.offline()                 # uses rules and measurements, sends nothing
         program = AgenticIQA.from_config("mine.yaml")  # sets up each stage from the configuration
         result = program("photo.jpg", "Is it sharp?")
@@ -69,7 +70,7 @@ class AgenticIQA(SavedProgram):
         executor: The stage that collects the evidence.
         summarizer: The stage that answers from the evidence.
         replan: The stage that decides whether to plan again.
-        lm: The model of every stage, instead of ``backend``.
+        lm: The model of every stage, instead of ``backend``: a ``dspy.LM``, or its name.
         max_replan_iterations: The most further plans for one question.
         max_side: The longest side, in pixels, of the copy that a model receives; by default it is not scaled.
         max_pixels: The most pixels that an image may have.
@@ -77,6 +78,9 @@ class AgenticIQA(SavedProgram):
         image_settings: All settings of images; the three arguments above replace single ones.
         backend: A model as a configuration names it ("openai.gpt-4o"); by default DSPy's model is asked (see
             ``backends.choice.models_to_ask``).
+        api_base: The address of its server, if it is not at its provider.
+        api_key_env: The environment variable with the key of that server.
+        price: Its price in USD per million tokens, such as "2.5,10" for input and output, if it is not known.
         keep_history: Whether to keep DSPy's history (``dspy.inspect_history``, ``lm.history``); in it each image is
             replaced by its hash and size.
         fusion: How tool scores and the model's probabilities become a score, if no summarizer is given: a
@@ -88,7 +92,9 @@ class AgenticIQA(SavedProgram):
 
     Raises:
         WrongArgument: A stage cannot be called as one, or ``lm`` or ``backend`` would not be asked or contradict each
-            other, or ``fusion`` would not be used.
+            other, or ``fusion`` or a setting of ``backend`` would not be used.
+        BackendError: The backend is unknown, or its key is missing.
+        ConfigError: A setting of the backend is invalid.
         UserError: The fusion profile cannot be used.
     """
 
@@ -99,13 +105,16 @@ class AgenticIQA(SavedProgram):
         summarizer: protocols.SummarizerStage | None = None,
         replan: protocols.ReplanStage | None = None,
         *,
-        lm: dspy.BaseLM | None = None,
+        lm: dspy.BaseLM | str | None = None,
         max_replan_iterations: int = 2,
         max_side: int | None = None,
         max_pixels: int | None = None,
         align: bool | None = None,
         image_settings: ImageSettings = DEFAULT_SETTINGS,
         backend: str | None = None,
+        api_base: str | None = None,
+        api_key_env: str | None = None,
+        price: Price | str | None = None,
         keep_history: bool = False,
         fusion: ScoreFusion | str | os.PathLike[str] | None = None,
     ) -> None:
@@ -118,7 +127,11 @@ class AgenticIQA(SavedProgram):
             raise WrongArgument(f"lm and backend={backend!r} both select the model; give only one of them")
         if fusion is not None and summarizer is not None:
             raise WrongArgument("fusion has no effect, because the summarizer is given; make the summarizer with it")
-        config = Config().with_backend(backend or AMBIENT)
+        settings = {"api_base": api_base, "api_key_env": api_key_env, "price": price}
+        of_backend = {name: value for name, value in settings.items() if value is not None}
+        if of_backend and backend is None:
+            raise WrongArgument(f"{' and '.join(of_backend)} would have no effect without backend; name the model")
+        config = load_config({"backend": backend or AMBIENT, **of_backend})
         if fusion is not None and not isinstance(fusion, ScoreFusion):
             config = config.model_copy(update={"fusion": FusionConfig.model_validate(os.fspath(fusion))})
         default = cache(lambda: composed(config, fusion if isinstance(fusion, ScoreFusion) else None))
@@ -136,17 +149,15 @@ class AgenticIQA(SavedProgram):
         own = {"max_side": max_side, "max_pixels": max_pixels, "align": align}
         changes: dict[str, Any] = {name: value for name, value in own.items() if value is not None}
         self.image_settings = replace(image_settings, **changes)
-        self.backend = "custom" if any(stages) else backend or AMBIENT
+        self.backend = "custom" if any(stages) else backend_name(config)
         self.keep_history = keep_history
         self.version = version("agenticiqa")
         if lm is not None:
-            self._ask(lm)
+            self._ask(dspy.LM(lm) if isinstance(lm, str) else lm)
 
     def _ask(self, lm: dspy.BaseLM) -> None:
         if not isinstance(lm, dspy.BaseLM):
-            raise WrongArgument(
-                f"lm is of type {type(lm).__name__}: give dspy.LM({lm if isinstance(lm, str) else '...'!r})"
-            )
+            raise WrongArgument(f"lm is of type {type(lm).__name__}: give a dspy.LM, or its name")
         if not self.questions:
             raise WrongArgument("lm has no effect, because every stage works offline; leave it out")
         self.set_lm(lm)

@@ -13,6 +13,7 @@ from agenticiqa.eval.runs import report_name
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.answer_cache import install
 from agenticiqa.programs.cli import render
+from agenticiqa.programs.cli.options import print_models
 from agenticiqa.programs.cli.printable import print_error
 
 if TYPE_CHECKING:  # commands that write no report start without pandas
@@ -22,9 +23,11 @@ T = TypeVar("T")
 
 
 def configured_program(config: Config) -> AgenticIQA:
-    """Return the program for a configuration, and install its cache of answers."""
+    """Return the program for a configuration, print its models, and install its cache of answers."""
     install(config)
-    return AgenticIQA.from_config(config)
+    program = AgenticIQA.from_config(config)
+    print_models(config)
+    return program
 
 
 def watched(rows: Iterator[T], finished: int, total: int) -> Iterator[T]:

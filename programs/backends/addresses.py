@@ -1,8 +1,10 @@
-"""Read the address of a server in a configuration, with or without a user name and password in it."""
+"""Read the address of a server, which a configuration, a variable or a provider sets, also with a login in it."""
 
 import base64
+import os
 from urllib.parse import unquote, urlsplit
 
+from agenticiqa.programs.backends.providers import Provider
 from agenticiqa.programs.errors import BackendError
 
 
@@ -11,15 +13,33 @@ def public_address(address: str) -> str:
     return address.rpartition("://")[2].rpartition("@")[2].partition("?")[0].rstrip("/")
 
 
-def checked_address(address: str) -> str:
-    """Return the address unchanged. Raises BackendError unless it is an HTTP address."""
+def address_variable(provider: Provider) -> str | None:
+    """Return the environment variable that sets the address of a provider, as its own clients read it, if any."""
+    return next((name for name in provider.address_env if os.environ.get(name, "").strip()), None)
+
+
+def address_in(variable: str, provider: Provider) -> str:
+    """Return the address of a provider in an environment variable. Raises BackendError as ``checked_address`` does.
+
+    Anthropic's, Google's and Ollama's variables leave out the path, and Ollama's also ``http://`` and its port.
+    """
+    address = os.environ[variable].strip().rstrip("/")
+    if "://" not in address:
+        port = urlsplit(provider.address).port
+        address = f"http://{address}" if ":" in address or port is None else f"http://{address}:{port}"
+    checked_address(address, variable)
+    return address if address.endswith(provider.path) else address + provider.path
+
+
+def checked_address(address: str, setting: str = "api_base") -> str:
+    """Return the address unchanged. Raises BackendError unless it is an HTTP address, with the name of the setting."""
     try:
         parts = urlsplit(address)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
     except ValueError:
         usable = False
     if not usable:
-        raise BackendError(f"api_base {public_address(address)!r} is not a URL such as http://127.0.0.1:8000/v1")
+        raise BackendError(f"{setting} {public_address(address)!r} is not a URL such as http://127.0.0.1:8000/v1")
     return address
 
 

@@ -1,6 +1,7 @@
 """Connect a stage's configuration to its language models: their names, servers and keys."""
 
 import os
+import re
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -9,12 +10,19 @@ import dspy
 
 from agenticiqa.configs import Config, StageConfig
 from agenticiqa.configs.spelling import did_you_mean
-from agenticiqa.programs.backends.addresses import checked_address, public_address, secrets_in
+from agenticiqa.programs.backends.addresses import (
+    address_in,
+    address_variable,
+    checked_address,
+    public_address,
+    secrets_in,
+)
 from agenticiqa.programs.backends.capabilities import ModelFeatures
 from agenticiqa.programs.backends.choice import AMBIENT, Backend
 from agenticiqa.programs.backends.engine import Model
 from agenticiqa.programs.backends.in_flight import in_flight_at
 from agenticiqa.programs.backends.models import always_reasons, image_tokens, plain_name
+from agenticiqa.programs.backends.prices import price_of
 from agenticiqa.programs.backends.providers import NO_KEY, PROVIDERS, Provider, row_of
 from agenticiqa.programs.errors import BackendError
 
@@ -36,30 +44,29 @@ def connect(stage: StageConfig, *, cache: bool = True) -> Backend | None:
         return None
     # DSPy would fetch a list of models and prices from GitHub at the first call; this selects the list that it ships.
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    lms = [_lm(model) for model in stage_models(stage)]
-    for lm in lms:
-        lm.cache = cache
-    return Backend(tuple(lms), Reconnect(stage, cache) if lms else None)
+    return Reconnect(tuple(stage_models(stage)), cache)()
 
 
 @dataclass(frozen=True)
 class Reconnect:
-    """A factory that rebuilds a backend from its configuration; it is pickled in place of the backend.
+    """A factory that rebuilds a backend from its models; it is pickled in place of the backend.
 
-    Raises BackendError as ``connect`` does, and when it is pickled with a password in an address.
+    Addresses from the environment are part of the models, so that another process asks the same servers. Raises
+    BackendError as ``connect`` does, and when it is pickled with a password in an address.
     """
 
-    stage: StageConfig
+    models: tuple[StageConfig, ...]
     cache: bool
 
     def __call__(self) -> Backend:
         """Return the backend, with keys from the environment."""
-        backend = connect(self.stage, cache=self.cache)
-        assert backend is not None, "a backend without models cannot be rebuilt"
-        return backend
+        lms = tuple(_lm(model) for model in self.models)
+        for lm in lms:
+            lm.cache = self.cache
+        return Backend(lms, self if lms else None)
 
     def __getstate__(self) -> dict[str, Any]:
-        if any(secrets_in(address) for address in (self.stage.api_base, self.stage.fallback_api_base)):
+        if any(secrets_in(model.api_base) for model in self.models):
             raise BackendError(
                 "a program with a password in api_base cannot be saved or sent to another process: use api_key_env"
             )
@@ -82,7 +89,7 @@ def _lm(stage: StageConfig) -> dspy.LM:
         timeout=stage.timeout,
         features=features_of(stage),
         formats=provider.formats,
-        price=stage.price,
+        price=price_of(stage),
         stage=stage,
     )
     options = {"top_p": stage.top_p if provider.takes_top_p else None, "seed": stage.seed if provider.seed else None}
@@ -120,6 +127,15 @@ def name_of(stage: StageConfig) -> str:
     return f"{kind}@{public_address(stage.api_base)}//{model}" if stage.api_base else f"{kind}/{model}"
 
 
+def address_shown(model: StageConfig) -> str:
+    """Return the address of a model, without any login, and the variable that it is from, if any."""
+    provider = provider_of(model)
+    variable = address_variable(provider)
+    address = model.api_base or provider.address or ""
+    is_from = variable and model.api_base == address_in(variable, provider)
+    return f"{public_address(address)} ({variable})" if is_from else public_address(address)
+
+
 def stage_models(stage: StageConfig) -> list[StageConfig]:
     """Return the stage once for each of its models: first with its own backend, then with its fallback.
 
@@ -127,6 +143,7 @@ def stage_models(stage: StageConfig) -> list[StageConfig]:
     settings of the stage and no fallback. Raises BackendError for the fallback ``offline``, and for settings that
     ``dspy`` does not have.
     """
+    stage = located(stage)
     if stage.is_offline:
         return []
     if stage.backend == AMBIENT:
@@ -145,6 +162,30 @@ def stage_models(stage: StageConfig) -> list[StageConfig]:
     fallback = first.model_copy(update=second)
     require_address(fallback, "fallback_api_base")
     return [_with_reasoning_settings(first), _with_reasoning_settings(fallback)]
+
+
+def located(stage: StageConfig) -> StageConfig:
+    """Return a stage with the addresses that it leaves out: from the environment, or a server's default.
+
+    The user names the address in such a variable, so the provider's key is sent there. Raises BackendError for a
+    variable that is no address.
+    """
+    changes: dict[str, str | None] = {}
+    for prefix in ("", "fallback_"):
+        backend, key_env = getattr(stage, f"{prefix}backend"), getattr(stage, f"{prefix}api_key_env")
+        provider = row_of(backend or "")
+        if provider is None or getattr(stage, f"{prefix}api_base") is not None:
+            continue
+        variable = address_variable(provider)
+        address = address_in(variable, provider) if variable else provider.address
+        if provider.key_env is None or address != provider.address:
+            changes |= {f"{prefix}api_base": address, f"{prefix}api_key_env": key_env or provider.key_env}
+    return stage.model_copy(update=changes) if changes else stage
+
+
+def located_config(config: Config) -> Config:
+    """Return a configuration with the addresses that it leaves out (see ``located``)."""
+    return config.model_copy(update={name: located(section) for name, section in config.sections.items()})
 
 
 def _with_reasoning_settings(stage: StageConfig) -> StageConfig:
@@ -174,6 +215,9 @@ def provider_of(stage: StageConfig) -> Provider:
     provider = row_of(name)
     if provider is None:
         expected = ", ".join(f"{known}.<model>" for known in PROVIDERS)
+        for known, row in PROVIDERS.items():
+            if re.match(row.models_named, name):
+                raise BackendError(f"backend {name!r} names no provider, did you mean {known}.{name}?")
         hint = did_you_mean(kind, ["offline", AMBIENT, *PROVIDERS], f"offline, dspy or one of {expected}")
         raise BackendError(f"backend {name!r} is unknown{hint}")
     if not model:

@@ -38,6 +38,7 @@ _MEANINGS: tuple[tuple[int, str, type[lm15.ProviderError]], ...] = (
     (500, r"image input is not supported|mmproj", lm15.InvalidRequestError),
 )
 NOT_THERE = "; check that the server is running and that its address is correct"
+NO_KEY_SENT = "; no key was sent: name its environment variable with --api-key-env (api_key_env in a configuration)"
 NO_SUCH_ADDRESS = "; the server has no such path: check api_base (most servers need /v1 at its end)"
 _ASKED_TO_WAIT = re.compile(r"(?:retry|try again) (?:in|after) ((?:[\d.]+ ?(?:ms|h|m|s)[a-z]* ?)+)", re.IGNORECASE)
 _WAIT_PART = re.compile(r"(?<![\d.])(\d++(?:\.\d*+)?+) ?(ms|h|m|s)")
@@ -56,7 +57,8 @@ class NoConnection(lm15.TransportError):
 def classified(error: lm15.LM15Error, timeout: float, secrets: tuple[str, ...]) -> lm15.LM15Error:
     """Return the error with the class that fits it and a message of one line; ``timeout`` is in seconds.
 
-    Secrets are also removed from the given error, because it remains visible as the cause.
+    Without ``secrets``, no key was sent. Secrets are also removed from the given error, because it remains visible as
+    the cause.
     """
     if ran_out_of_time(error):
         return lm15.TimeoutError(f"no answer within {timeout:g} s")
@@ -70,6 +72,8 @@ def classified(error: lm15.LM15Error, timeout: float, secrets: tuple[str, ...]) 
     real, kind = error, _error_class(error, text, wait)
     if isinstance(error, NoConnection):
         text += NOT_THERE
+    if error.status == 401 and not secrets:
+        text += NO_KEY_SENT
     if error.status in (404, 405) and "model" not in text.lower():
         text += NO_SUCH_ADDRESS
     if kind is not None:

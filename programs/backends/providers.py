@@ -22,8 +22,11 @@ OF_LLAMA_CPP = frozenset({"image/jpeg", "image/png"})  # media types that llama.
 class Provider:
     """One provider of models: address, key, and the features of its interface.
 
-    ``key_env``: the environment variable of its key; ``None`` for a server of the user's own, which needs ``api_base``.
-    ``address``: its address, if its interface is OpenAI's; ``route``: otherwise lm15's name for its interface.
+    ``key_env``: the environment variable of its key; ``None`` for a server of the user's own. ``address``: its own
+    address, or where such a server listens by default; without one, ``api_base`` is needed. ``address_env``: the
+    environment variables in which its clients read another address; ``path``: what they append to it. ``route``: lm15's
+    name for its interface. ``models_named``: a pattern of the names of its models. ``priced_as``: its name in LiteLLM's
+    table of prices.
     ``token_limit``: the parameter of OpenAI's interface that limits the tokens of an answer. ``forms``: the ways to
     request JSON, the best first. ``logprobs``: the number of alternatives per token, 0 for none. ``schema_bounds``:
     whether a schema may contain keywords such as ``maxItems``. ``bills_schemas``: whether it adds the schema to the
@@ -37,7 +40,11 @@ class Provider:
 
     key_env: str | None = None
     address: str | None = None
+    address_env: tuple[str, ...] = ()
+    path: str = ""
     route: str = "openai-chat"
+    models_named: str = "(?!)"
+    priced_as: str | None = None
     token_limit: TokenLimit = "max_tokens"
     forms: tuple[Form, ...] = ("json_schema", "json_object")
     logprobs: int = 20
@@ -63,6 +70,9 @@ PROVIDERS: dict[str, Provider] = {
     "openai": Provider(
         "OPENAI_API_KEY",
         "https://api.openai.com/v1",
+        ("OPENAI_BASE_URL", "OPENAI_API_BASE"),
+        models_named=r"(chat)?gpt-|o\d",
+        priced_as="openai",
         token_limit="max_completion_tokens",
         bills_schemas=True,
         image_tokens=openai_tokens,
@@ -75,7 +85,12 @@ PROVIDERS: dict[str, Provider] = {
     # Newer models refuse top_p together with a temperature; there is no JSON mode, seed or log-probability.
     "anthropic": Provider(
         "ANTHROPIC_API_KEY",
+        "https://api.anthropic.com/v1",
+        ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_BASE"),
+        "/v1",
         route="anthropic",
+        models_named="claude-",
+        priced_as="anthropic",
         forms=("json_schema",),
         logprobs=0,
         seed=False,
@@ -87,16 +102,31 @@ PROVIDERS: dict[str, Provider] = {
     ),
     # Few models give log-probabilities; the others refuse (400).
     "google": Provider(
-        "GEMINI_API_KEY", route="gemini", bills_schemas=True, image_tokens=gemini_tokens, reasoning_is_apart=True
+        "GEMINI_API_KEY",
+        "https://generativelanguage.googleapis.com/v1beta",
+        ("GOOGLE_GEMINI_BASE_URL", "GEMINI_API_BASE"),
+        "/v1beta",
+        route="gemini",
+        models_named="gemini-",
+        priced_as="gemini",
+        bills_schemas=True,
+        image_tokens=gemini_tokens,
+        reasoning_is_apart=True,
     ),
     "vllm": Provider(continues={"continue_final_message": True, "add_generation_prompt": False}),
     "sglang": Provider(continues={"continue_final_message": True}),
-    "ollama": Provider(),  # versions without log-probabilities ignore the request for them
+    # Versions without log-probabilities ignore the request for them.
+    "ollama": Provider(None, "http://localhost:11434/v1", ("OLLAMA_HOST", "OLLAMA_API_BASE"), "/v1"),
     # It continues an answer without extra fields, but refuses to if the model would reason first.
     "llamacpp": Provider(
-        image_tokens=LLAMA_CPP, formats=OF_LLAMA_CPP, continues={"chat_template_kwargs": {"enable_thinking": False}}
+        address="http://localhost:8080/v1",
+        image_tokens=LLAMA_CPP,
+        formats=OF_LLAMA_CPP,
+        continues={"chat_template_kwargs": {"enable_thinking": False}},
     ),
-    "lmstudio": Provider(forms=("json_schema",), logprobs=0, image_tokens=LLAMA_CPP),
+    "lmstudio": Provider(
+        address="http://localhost:1234/v1", forms=("json_schema",), logprobs=0, image_tokens=LLAMA_CPP
+    ),
 }
 
 

@@ -44,6 +44,11 @@ class Server(ABC):
     max_tokens: int = 2048
 
     @property
+    def sent_headers(self) -> frozenset[str]:
+        """The headers that are sent: without a key or login, there is no authorization."""
+        return SENT if self.secrets else SENT - {"authorization"}
+
+    @property
     def secrets(self) -> tuple[str, ...]:
         """The key, and the login in the address: no text from the server keeps them."""
         return (*(() if self.key == NO_KEY else (self.key,)), *secrets_in(self.address))
@@ -94,7 +99,9 @@ class ChatServer(Server):
 
     @cached_property
     def _client(self) -> Any:
-        return openai_client(self, httpx.Client(transport=self.transport(SENT)), {"Content-Type": "application/json"})
+        return openai_client(
+            self, httpx.Client(transport=self.transport(self.sent_headers)), {"Content-Type": "application/json"}
+        )
 
     def complete(self, request: lm15.Request, token_limit: TokenLimit, post: Post | None = None) -> lm15.Response:
         """See ``Server``. ``post`` gets the body, which has marks in place of held images."""

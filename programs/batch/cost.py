@@ -24,6 +24,7 @@ from agenticiqa.configs import Config, StageConfig
 from agenticiqa.programs.backends.dspy_adapter import SteadyAdapter, answer_schema
 from agenticiqa.programs.backends.image_tokens import within
 from agenticiqa.programs.backends.models import image_tokens
+from agenticiqa.programs.backends.prices import price_of
 from agenticiqa.programs.backends.providers import row_of
 from agenticiqa.programs.batch.job import Job, failure_text
 from agenticiqa.programs.errors import ImageError, ToolError
@@ -185,7 +186,7 @@ def estimate(config: Config, jobs: Iterable[Job]) -> Estimate:
         if counts:
             section = section_of(config, stage)
             row = StageEstimate(stage, section.backend, **counts)
-            if price := section.price:
+            if price := price_of(section):
                 row.usd = price.usd(row.input_tokens, row.output_tokens)
             result.stages.append(row)
     return result

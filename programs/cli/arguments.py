@@ -98,13 +98,15 @@ MODEL: Options = (
         "list of providers",
     ),
     Option("--api-base URL", "send the requests of --backend to this OpenAI-compatible server"),
+    Option("--api-key-env NAME", "the environment variable with the key of that server"),
+    Option("--price IN,OUT", "the price of the model in USD per million tokens, such as 2.5,10, if it is not known"),
     CONFIG,
 )
 LIMITS: Options = (
     Option("--max-calls N", "stop before more than N calls to a model (default: no limit)", int, at_least=0),
     Option(
         "--max-usd M",
-        "stop before the cost exceeds M US dollars; needs a price in --config (default: no limit)",
+        "stop before the cost exceeds M US dollars (default: no limit)",
         float,
         at_least=0,
     ),
@@ -123,7 +125,7 @@ WORKERS_OPTION = Option(
     at_least=1,
 )
 WITHOUT_MODEL = replace(WORKERS_OPTION, help="process N images in parallel (default: one per processor core)")
-DRY_RUN = Option("--dry-run", "print the expected calls, tokens and (if --config has a price) USD; send nothing", bool)
+DRY_RUN = Option("--dry-run", "print the expected calls, tokens and USD; send nothing", bool)
 SUBMIT = (
     "submit the requests to a Batch API (half the price, answers within 24 hours). It works with openai, and with "
     "other servers that have the same API. To continue, also after Ctrl-C or a crash, "

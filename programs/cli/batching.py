@@ -11,10 +11,12 @@ from pathlib import Path
 from agenticiqa.configs import STAGES, Config, Price, StageConfig
 from agenticiqa.programs.backends.connect import refuse_without_batches, stage_models
 from agenticiqa.programs.backends.limits import Limits
+from agenticiqa.programs.backends.prices import price_of
 from agenticiqa.programs.backends.provider_batches.openai_files import OpenAIFiles
 from agenticiqa.programs.backends.provider_batches.rounds import BatchRun
 from agenticiqa.programs.batch.cost import Estimate, estimate
 from agenticiqa.programs.batch.job import Job
+from agenticiqa.programs.cli.options import print_models
 from agenticiqa.programs.cli.printable import counted, print_error, print_note
 from agenticiqa.programs.cli.render import print_lines, print_remark
 from agenticiqa.programs.errors import UserError
@@ -72,7 +74,7 @@ def at_batch_prices(config: Config) -> Config:
     """Return the configuration with each stage's Batch API price."""
 
     def cheaper(stage: StageConfig) -> StageConfig:
-        if (price := stage.price) is None:
+        if (price := price_of(stage)) is None:
             return stage
         share = Price(input=price.input * price.batch, output=price.output * price.batch, batch=1)
         return stage.model_copy(update={"price": share})
@@ -83,6 +85,7 @@ def at_batch_prices(config: Config) -> Config:
 
 def print_expected(args: Namespace, config: Config, jobs: Sequence[Job], *, as_json: bool = False) -> None:
     """Print the expected cost of a run and the number of batches, given the limits of the providers."""
+    print_models(config)
     expected = estimate(config, jobs)
     print_estimate(expected, as_json=as_json)
     if as_json or not args.batch:

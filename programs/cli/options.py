@@ -3,33 +3,42 @@
 from argparse import Namespace
 from collections.abc import Collection
 
-from agenticiqa.configs import Config, FusionConfig, load_config
+from agenticiqa.configs import Config, FusionConfig, Price, StageConfig, checked, load_config
 from agenticiqa.configs.options import KEYS, Options, flat
 from agenticiqa.programs.backends.choice import AMBIENT
+from agenticiqa.programs.backends.connect import address_shown, located_config, stage_models
 from agenticiqa.programs.backends.cores import WORKERS, available_cores
 from agenticiqa.programs.backends.limits import IN_FLIGHT, Limits
+from agenticiqa.programs.backends.prices import no_price, price_of, price_source
+from agenticiqa.programs.cli.printable import print_note
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.fusion.profile import read_fusion_profile
 from agenticiqa.programs.tools.metrics.learned_iqa import adapter_in
 
 
 def models_from(args: Namespace) -> Config:
-    """Return the configuration with the models that the options name. Raises UserError or ConfigError."""
-    if args.api_base and not args.backend:
-        raise UserError("--api-base needs --backend: name the model that the server runs, such as vllm.Qwen2.5-VL")
+    """Return the configuration with the models that the options name, and with all addresses.
+
+    Raises UserError, ConfigError or BackendError.
+    """
+    for flag, value in (("--api-base", args.api_base), ("--api-key-env", args.api_key_env)):
+        if value and not args.backend:
+            raise UserError(f"{flag} needs --backend: name the model that the server runs, such as vllm.Qwen2.5-VL")
     config = load_config(args.config)
     if args.backend:
-        config = config.with_backend(args.backend, args.api_base)
+        config = config.with_backend(args.backend, args.api_base, args.api_key_env)
+    if args.price:
+        config = config.with_price(checked(Price, args.price, "--price"))
     if AMBIENT in [section.backend for section in config.sections.values()]:
         raise UserError(
             "backend dspy works only in Python, after dspy.configure(lm=...): on the command line, name a model, such "
             "as --backend openai.gpt-4o"
         )
-    return config
+    return located_config(config)
 
 
 def config_from(args: Namespace) -> Config:
-    """Return the configuration of a run, with the keys that its options set. Raises UserError or ConfigError."""
+    """Return the configuration of a run, with the keys that its options set. Raises as ``models_from``."""
     config = models_from(args)
     changed = {key.name: getattr(args, key.name, None) for key in KEYS}
     if vars(args).get("batch"):
@@ -45,6 +54,26 @@ def config_from(args: Namespace) -> Config:
     return config
 
 
+def models_of(config: Config) -> list[StageConfig]:
+    """Return the models that a configuration asks in its mode, fallbacks too, each as a section of its own."""
+    return [model for section in config.in_mode().sections.values() for model in stage_models(section)]
+
+
+def print_models(config: Config) -> None:
+    """Print each model that a run asks, as its first line on stderr."""
+    for line in dict.fromkeys(map(described, models_of(config))):
+        print_note(line)
+
+
+def described(model: StageConfig) -> str:
+    """Return a model with the address that images and requests are sent to, and its price if it is known."""
+    line = f"{model.backend} at {address_shown(model)}"
+    price = price_of(model)
+    if price is None:
+        return line
+    return f"{line}, {price.input:g} and {price.output:g} USD per million tokens ({price_source(model)})"
+
+
 def settings_from(args: Namespace) -> tuple[Config, int, Limits]:
     """Return the configuration of a run, the number of images in parallel, and the limits. Raises as these do."""
     config = config_from(args)
@@ -58,14 +87,10 @@ def given(args: Namespace, options: Options, *, but: Collection[str] = ()) -> li
 
 
 def limits_from(args: Namespace, config: Config) -> Limits:
-    """Return the limits that the options set. Raises UserError for --max-usd if a stage has no price."""
+    """Return the limits that the options set. Raises UserError for --max-usd if the price of a model is unknown."""
     if args.max_usd is not None:
-        stages = config.in_mode().sections
-        unpriced = [name for name, stage in stages.items() if not stage.is_offline and stage.price is None]
-        if unpriced:
-            raise UserError(
-                f"--max-usd needs the price of tokens: set price for {', '.join(unpriced)} in the file of --config"
-            )
+        if unpriced := [model for model in models_of(config) if price_of(model) is None]:
+            raise UserError(f"--max-usd needs a price, which is not known for {no_price(unpriced[0])}")
     return Limits(args.max_calls, args.max_usd, args.workers or IN_FLIGHT)
 
 

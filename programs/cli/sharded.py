@@ -9,7 +9,7 @@ from agenticiqa.programs.backends.cores import WORKERS
 from agenticiqa.programs.backends.run_context import within
 from agenticiqa.programs.batch.plan_run import run_settings
 from agenticiqa.programs.cli import render
-from agenticiqa.programs.cli.options import settings_from
+from agenticiqa.programs.cli.options import print_models, settings_from
 from agenticiqa.programs.cli.output_paths import check_outputs
 from agenticiqa.programs.cli.printable import print_error, print_note
 from agenticiqa.programs.cli.sinks import print_incomplete, print_unfitted
@@ -34,6 +34,7 @@ def run(args: Namespace) -> int:
     config, workers, limits = settings_from(args)
     check_outputs(args, (), config, written=written_in(args.parquet))
     settings = run_settings(AgenticIQA.from_config(config), config)
+    print_models(config)
     question = SharedQuestion(args.query, tuple(args.options or ()) or None, args.reference, args.resize_reference)
     shard_run = ShardRun(config, settings, question, args.parquet, workers, tuple(args.images))
 

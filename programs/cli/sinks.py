@@ -21,6 +21,7 @@ from agenticiqa.programs.batch.results_file import ResultsFile, Row
 from agenticiqa.programs.batch.stop_rule import StopRule
 from agenticiqa.programs.batch.summary import Summary
 from agenticiqa.programs.cli import render
+from agenticiqa.programs.cli.options import print_models
 from agenticiqa.programs.cli.printable import json_text, print_error, print_note
 from agenticiqa.programs.cli.status import OK, SOME_FAILED, UNSCORED, USAGE, worst
 from agenticiqa.programs.errors import AgenticIQAError, ImageError, UserError
@@ -45,8 +46,9 @@ class RunState:
 
     @classmethod
     def of(cls, config: Config, inputs: FoundJobs, workers: int, results: ResultsFile | None = None) -> Self:
-        """Plan a run over the jobs, without those that have a current result in the file."""
+        """Plan a run over the jobs, without those that have a current result in the file, and print its models."""
         plan = plan_run(config, inputs.jobs, results)
+        print_models(config)
         summary = Summary(
             len(inputs.jobs) + len(inputs.problems),
             assessed_before=plan.finished,

@@ -1,0 +1,71 @@
+"""Look up the price of a model: the configuration's, or else that in the table of prices that LiteLLM ships.
+
+The table is a file of the installed package, so nothing is fetched. LiteLLM itself is not imported.
+"""
+
+import json
+import re
+from functools import cache
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from agenticiqa.configs import Price, StageConfig
+from agenticiqa.programs.backends.providers import row_of
+
+FILE = "model_prices_and_context_window_backup.json"
+MILLION = 1_000_000
+
+
+def price_of(stage: StageConfig) -> Price | None:
+    """Return the price of a stage's own backend; ``None`` if it is unknown.
+
+    A known price is that of the provider's own address, because a gateway may have other prices.
+    """
+    if stage.price is not None or stage.api_base is not None:
+        return stage.price
+    return known_price(stage.backend)
+
+
+def known_price(backend: str) -> Price | None:
+    """Return the price of a backend, named ``provider.model``, in LiteLLM's table; ``None`` if it is not there."""
+    provider, model = row_of(backend), backend.partition(".")[2]
+    if provider is None or provider.priced_as is None:
+        return None
+    tuned_from = ":".join(model.split(":")[:2])  # ft:gpt-4o-2024-08-06, without the names of its owner
+    for name in (f"{provider.priced_as}/{model}", model, tuned_from):
+        row = _table().get(name, {})
+        per_token = row.get("input_cost_per_token"), row.get("output_cost_per_token")
+        if row.get("litellm_provider") == provider.priced_as and None not in per_token:
+            read, written = (round(usd * MILLION, 6) for usd in per_token)
+            return Price(input=read, output=written)
+    return None
+
+
+def no_price(stage: StageConfig) -> str:
+    """Return the backend of a stage without a price, and how to set it."""
+    at_home = known_price(stage.backend)
+    example = f"{at_home.input:g},{at_home.output:g} as at its provider" if at_home else "2.5,10"
+    return (
+        f"{stage.backend}: give it with --price IN,OUT (USD per million tokens, such as {example}), or as price in the "
+        "configuration"
+    )
+
+
+def price_source(stage: StageConfig) -> str:
+    """Return where the price of a stage comes from, with the date of the newest model in LiteLLM's table."""
+    if stage.price is not None:
+        return "your own"
+    dates = ["-".join(date) for name in _table() for date in re.findall(r"(20\d\d)-?([01]\d)-?([0-3]\d)(?!\d)", name)]
+    return f"LiteLLM {version('litellm')}, whose newest model is of {max(dates, default='an unknown date')}"
+
+
+@cache
+def _table() -> dict[str, Any]:
+    """Return LiteLLM's table, by its names of models; empty if the installed version has none."""
+    package = find_spec("litellm")
+    places = (package and package.submodule_search_locations) or ()
+    files = [file for place in places if (file := Path(place) / FILE).is_file()]
+    table: dict[str, Any] = json.loads(files[0].read_text("utf-8")) if files else {}
+    return table
