@@ -22,7 +22,8 @@ os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # tests import onnxruntime themselves
 TEMPORARY = Path(tempfile.mkdtemp(prefix="agenticiqa-test-"))
 CACHES = count()
 os.environ["DSPY_CACHEDIR"] = str(TEMPORARY / "dspy")
-for name in [name for name in os.environ if name.endswith("_API_KEY") or name.startswith(("OPENAI_", "AGENTICIQA_"))]:
+OF_CLIENTS = ("OPENAI_", "ANTHROPIC_", "GEMINI_", "GOOGLE_GEMINI_", "OLLAMA_", "AGENTICIQA_")
+for name in [name for name in os.environ if name.endswith("_API_KEY") or name.startswith(OF_CLIENTS)]:
     del os.environ[name]
 os.environ["AGENTICIQA_CACHE"] = str(TEMPORARY / "findings")
 # Tests run in a process per core: threads of NumPy's in each of them would only wait for each other's cores.

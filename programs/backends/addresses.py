@@ -24,9 +24,9 @@ def address_in(variable: str, provider: Provider) -> str:
     Anthropic's, Google's and Ollama's variables leave out the path, and Ollama's also ``http://`` and its port.
     """
     address = os.environ[variable].strip().rstrip("/")
-    if "://" not in address:
-        port = urlsplit(provider.address).port
-        address = f"http://{address}" if ":" in address or port is None else f"http://{address}:{port}"
+    if "://" not in address and provider.key_env is None:  # a key is never sent to an address that may be unencrypted
+        port = "" if ":" in address else f":{urlsplit(provider.address).port}"
+        address = f"http://{address}{port}"
     checked_address(address, variable)
     return address if address.endswith(provider.path) else address + provider.path
 

@@ -128,12 +128,14 @@ def name_of(stage: StageConfig) -> str:
 
 
 def address_shown(model: StageConfig) -> str:
-    """Return the address of a model, without any login, and the variable that it is from, if any."""
+    """Return the address of a model, without any login, and where it is from if the configuration has none."""
     provider = provider_of(model)
     variable = address_variable(provider)
-    address = model.api_base or provider.address or ""
-    is_from = variable and model.api_base == address_in(variable, provider)
-    return f"{public_address(address)} ({variable})" if is_from else public_address(address)
+    if variable and model.api_base == address_in(variable, provider):
+        origin = f" ({variable})"
+    else:
+        origin = " (the default)" if provider.key_env is None and model.api_base == provider.address else ""
+    return public_address(model.api_base or provider.address or "") + origin
 
 
 def stage_models(stage: StageConfig) -> list[StageConfig]:
@@ -272,6 +274,8 @@ def key_from(variable: str | None, name: str) -> str:
     """
     if variable is None:
         return NO_KEY
+    if not variable.isidentifier():  # a key in its place is not shown
+        raise BackendError(f"backend {name!r}: api_key_env names an environment variable; it is not the key itself")
     key = os.environ.get(variable, "").strip()
     if not key:
         raise BackendError(f"backend {name!r} needs a key: set the environment variable {variable}, or use offline")

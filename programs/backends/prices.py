@@ -53,10 +53,17 @@ def no_price(stage: StageConfig) -> str:
     )
 
 
-def price_source(stage: StageConfig) -> str:
-    """Return where the price of a stage comes from, with the date of the newest model in LiteLLM's table."""
-    if stage.price is not None:
-        return "your own"
+def price_shown(stage: StageConfig) -> str:
+    """Return the price of a stage's own backend and its source, empty if it is unknown."""
+    price = price_of(stage)
+    if price is None:
+        return ""
+    source = table_shown() if stage.price is None else "your own"
+    return f"{price.input:g} and {price.output:g} USD per million tokens ({source})"
+
+
+def table_shown() -> str:
+    """Return which table of prices is used, with the date of its newest model, because it has no date of its own."""
     dates = ["-".join(date) for name in _table() for date in re.findall(r"(20\d\d)-?([01]\d)-?([0-3]\d)(?!\d)", name)]
     return f"LiteLLM {version('litellm')}, whose newest model is of {max(dates, default='an unknown date')}"
 

@@ -71,7 +71,7 @@ PROVIDERS: dict[str, Provider] = {
         "OPENAI_API_KEY",
         "https://api.openai.com/v1",
         ("OPENAI_BASE_URL", "OPENAI_API_BASE"),
-        models_named=r"(chat)?gpt-|o\d",
+        models_named=r"(chat)?gpt-|o\d\b",
         priced_as="openai",
         token_limit="max_completion_tokens",
         bills_schemas=True,

@@ -25,6 +25,7 @@ from agenticiqa.signatures.vocabulary import well_formed
 # The headers of the openai client that are sent. Headers about this machine, cookies, and values that the client reads
 # from the environment (such as an organization, which other servers must not get) are not sent.
 SENT = frozenset({"accept", "authorization", "content-type", "host", "user-agent"})
+KEY_HEADERS = frozenset({"authorization", "x-api-key", "x-goog-api-key"})
 Post = Callable[[bytes], httpx.Response]
 
 
@@ -46,7 +47,7 @@ class Server(ABC):
     @property
     def sent_headers(self) -> frozenset[str]:
         """The headers that are sent: without a key or login, there is no authorization."""
-        return SENT if self.secrets else SENT - {"authorization"}
+        return SENT if self.secrets else SENT - KEY_HEADERS
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -159,6 +160,9 @@ class NativeServer(Server):
     def stream(self, request: Any) -> Iterator["HttpResponse"]:
         """Send a request of lm15, and yield the complete answer (lm15's interface for transports)."""
         sent = httpx.Request(request.method, request.url, headers=request.headers, content=request.body)
+        if self.key == NO_KEY:
+            for name in KEY_HEADERS & sent.headers.keys():
+                del sent.headers[name]
         if basic := basic_login(self.address):
             sent.headers["Authorization"] = basic
         reply = self.cleaned(self._transport.handle_request(sent))

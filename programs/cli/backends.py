@@ -1,4 +1,4 @@
-"""``agenticiqa backends``: list the models of the stages and the features requested of each.
+"""``agenticiqa backends``: show the model of each stage: address, key, price, and the features requested.
 
 The features come from the table of providers. With ``--probe`` each model gets one small question, and features that
 its server refuses are not listed. Without ``--probe`` nothing is sent.
@@ -14,16 +14,27 @@ import dspy
 from PIL import Image
 
 from agenticiqa.configs import Config, StageConfig
-from agenticiqa.programs.backends.addresses import public_address
-from agenticiqa.programs.backends.connect import connect, features_of, key_variable, name_of, provider_of, stage_models
+from agenticiqa.programs.backends.connect import (
+    address_shown,
+    connect,
+    features_of,
+    key_variable,
+    name_of,
+    provider_of,
+    stage_models,
+)
+from agenticiqa.programs.backends.prices import price_shown
 from agenticiqa.programs.backends.providers import PROVIDERS, Provider
+from agenticiqa.programs.backends.run_context import recorded_usage
+from agenticiqa.programs.backends.usage import total
 from agenticiqa.programs.cli.options import models_from
-from agenticiqa.programs.cli.printable import print_error
+from agenticiqa.programs.cli.printable import counted, print_error
 from agenticiqa.programs.cli.render import print_lines
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
 from agenticiqa.programs.errors import BackendError, Unanswered
 from agenticiqa.programs.images import load
 from agenticiqa.programs.stages.ask import CheckedPredict
+from agenticiqa.signatures.answers.tokens import tokens_of
 
 FORMS = {"json_schema": "JSON schema", "json_object": "JSON objects", "off": "none"}
 
@@ -39,21 +50,20 @@ def run(args: Namespace) -> int:
     """Print the backends; the exit status says whether every model answered the question of ``--probe``."""
     config = models_from(args)
     uses = backends_of(config)
-    answered = []  # the table has no row of a model that did not answer, which would look confirmed
+    rows = offline_row(config)  # the table has no row of a model that did not answer, which would look confirmed
+    answered = 0
     for stage, roles in uses:
         try:
-            if args.probe:
-                ask_small_question(stage)
-            answered.append((stage, roles))
+            rows.append(row(stage, roles, ask_small_question(stage) if args.probe else None))
+            answered += 1
         except (dspy.LMError, BackendError) as error:
             print_error(f"{name_of(stage).replace('//', '/')}: {error}")
-    rows = [*offline_row(config), *(row(*use) for use in answered)]
     providers = provider_rows()
     if args.json:
         print(json.dumps({"backends": rows, "providers": providers}, ensure_ascii=False, indent=2))
     elif rows:
         print_backends(rows, [] if args.backend or args.config else providers)
-    return OK if len(answered) == len(uses) else SOME_FAILED
+    return OK if answered == len(uses) else SOME_FAILED
 
 
 def backends_of(config: Config) -> list[tuple[StageConfig, list[str]]]:
@@ -68,36 +78,43 @@ def backends_of(config: Config) -> list[tuple[StageConfig, list[str]]]:
     return list(uses.values())
 
 
-def ask_small_question(stage: StageConfig) -> None:
-    """Find out which features the server of a stage refuses.
+def ask_small_question(stage: StageConfig) -> dict[str, Any]:
+    """Find out which features the server of a stage refuses or ignores, and return what the question cost.
 
     Raises BackendError, and ``dspy.LMError`` when there is no answer.
     """
     ask: CheckedPredict[str] = CheckedPredict(
         ConnectionTest, stage="connection", backend=connect(stage, cache=False), attempts=1, reads_tokens=True
     )
-    with suppress(Unanswered):  # the server accepted the question, which is enough
-        ask({"image": load(Image.new("RGB", (32, 32), "grey"))})
+    read: list[bool] = []  # whether a parsed answer has log-probabilities
+    with recorded_usage() as usage, suppress(Unanswered):  # the server accepted the question, which is enough
+        ask(
+            {"image": load(Image.new("RGB", (32, 32), "grey"))},
+            check_tokens=lambda _, found: read.append(bool(tokens_of(found))),
+        )
+    return {**total(usage.to_json()), "ignores_logprobs": read == [False]}
 
 
-def row(stage: StageConfig, stages: list[str]) -> dict[str, Any]:
-    """Return one backend as plain JSON types. Raises BackendError."""
+def row(stage: StageConfig, stages: list[str], probe: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Return one backend as plain JSON types; ``probe`` is what a question to it found. Raises BackendError."""
     variable, features = key_variable(stage), features_of(stage)
     return {
         "stages": stages,
         "backend": stage.backend,
-        "server": public_address(stage.api_base) if stage.api_base else None,
+        "server": address_shown(stage),
         "key": {"variable": variable, "set": bool(os.environ.get(variable))} if variable else None,
+        "price": price_shown(stage) or None,
         "structured_outputs": FORMS[features.form],
-        "logprobs": features.top_logprobs,
+        "logprobs": 0 if probe and probe["ignores_logprobs"] else features.top_logprobs,
         **_interface(provider_of(stage)),
+        "probe": probe,
     }
 
 
 def offline_row(config: Config) -> list[dict[str, Any]]:
     """Return one row for the stages without a model; empty if every stage has one."""
     stages = [name for name, section in config.sections.items() if section.is_offline]
-    nothing = dict.fromkeys(("server", "key", "structured_outputs", "logprobs", "seed", "formats"))
+    nothing = dict.fromkeys(("server", "key", "price", "structured_outputs", "logprobs", "seed", "formats", "probe"))
     return [{"stages": stages, "backend": "offline", **nothing}] if stages else []
 
 
@@ -106,7 +123,7 @@ def provider_rows() -> list[dict[str, Any]]:
     return [
         {
             "provider": f"{name}.<model>",
-            "needs": provider.key_env or "api_base",
+            "needs": provider.key_env or ("nothing" if provider.address else "api_base"),
             "json_object": "json_object" in provider.forms,
             "logprobs": bool(provider.logprobs),
             **_interface(provider),
@@ -121,15 +138,9 @@ def _interface(provider: Provider) -> dict[str, Any]:
 
 def print_backends(rows: list[dict[str, Any]], providers: list[dict[str, Any]]) -> None:
     """Print the backends of a configuration as a table on stdout, and the providers, if given, as a second one."""
-    lines = []
-    for row in rows:
-        where = [row["backend"], *([row["server"]] if row["server"] else [])]
-        if row["key"]:
-            where.append(f"key {row['key']['variable']} ({'set' if row['key']['set'] else 'not set'})")
-        has = (row["structured_outputs"] or "-", _yes_or_no(row["logprobs"]), _yes_or_no(row["seed"]))
-        formats = ", ".join(row["formats"] or ()) or "-"
-        lines.append(["\n".join(row["stages"]), "\n".join(where), *has, formats])
-    print_lines(("stages", "backend", "JSON", "log-probs", "seed", "images"), lines)
+    columns = [_cells(row) for row in rows]
+    lines = [(label, *(cells[label] for cells in columns)) for label in columns[0]]
+    print_lines(("backend", *(row["backend"] for row in rows)), lines)
     if providers:
         lines = [
             [
@@ -142,6 +153,31 @@ def print_backends(rows: list[dict[str, Any]], providers: list[dict[str, Any]]) 
         ]
         print("\nProviders and the features of their interfaces (a model or server may support fewer):")
         print_lines(("provider", "needs", "JSON objects", "log-probs", "seed", "images"), lines)
+
+
+def _cells(row: dict[str, Any]) -> dict[str, str]:
+    """Return the lines of a backend, by their labels; a feature is assumed until a request with it was accepted."""
+    key, probe = row["key"], row["probe"]
+    tried = "tried" if probe else "assumed"
+    cells = {
+        "stages": ", ".join(row["stages"]),
+        "address": row["server"],
+        "key": f"{key['variable']} ({'set' if key['set'] else 'not set'})" if key else "none is sent",
+        "price": row["price"] or "unknown; --price sets it",
+        "JSON": f"{row['structured_outputs']} ({tried})",
+        "log-probs": f"{_yes_or_no(row['logprobs'])} ({tried})",
+        "seed": f"{_yes_or_no(row['seed'])} (assumed)",
+        "images": f"{', '.join(row['formats'] or ())} (assumed)",
+        "probe": _cost(probe) if probe else "not sent",
+    }
+    return cells if row["server"] else {**dict.fromkeys(cells, "-"), "stages": cells["stages"]}
+
+
+def _cost(probe: dict[str, Any]) -> str:
+    """Return what the question of ``--probe`` cost."""
+    usd = "price unknown" if probe["usd"] is None else f"{probe['usd']:.6f} USD"
+    tokens = f"{probe['input_tokens']} + {probe['output_tokens']} tokens"
+    return f"{counted(probe['calls'], 'request')}, {tokens}, {usd}"
 
 
 def _yes_or_no(value: bool | int | None) -> str:

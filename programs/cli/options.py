@@ -9,7 +9,7 @@ from agenticiqa.programs.backends.choice import AMBIENT
 from agenticiqa.programs.backends.connect import address_shown, located_config, stage_models
 from agenticiqa.programs.backends.cores import WORKERS, available_cores
 from agenticiqa.programs.backends.limits import IN_FLIGHT, Limits
-from agenticiqa.programs.backends.prices import no_price, price_of, price_source
+from agenticiqa.programs.backends.prices import no_price, price_of, price_shown
 from agenticiqa.programs.cli.printable import print_note
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.fusion.profile import read_fusion_profile
@@ -67,11 +67,8 @@ def print_models(config: Config) -> None:
 
 def described(model: StageConfig) -> str:
     """Return a model with the address that images and requests are sent to, and its price if it is known."""
-    line = f"{model.backend} at {address_shown(model)}"
-    price = price_of(model)
-    if price is None:
-        return line
-    return f"{line}, {price.input:g} and {price.output:g} USD per million tokens ({price_source(model)})"
+    price = price_shown(model)
+    return f"{model.backend} at {address_shown(model)}" + (f", {price}" if price else "")
 
 
 def settings_from(args: Namespace) -> tuple[Config, int, Limits]:
@@ -88,9 +85,9 @@ def given(args: Namespace, options: Options, *, but: Collection[str] = ()) -> li
 
 def limits_from(args: Namespace, config: Config) -> Limits:
     """Return the limits that the options set. Raises UserError for --max-usd if the price of a model is unknown."""
-    if args.max_usd is not None:
-        if unpriced := [model for model in models_of(config) if price_of(model) is None]:
-            raise UserError(f"--max-usd needs a price, which is not known for {no_price(unpriced[0])}")
+    unpriced = [] if args.max_usd is None else [model for model in models_of(config) if price_of(model) is None]
+    if unpriced:
+        raise UserError(f"--max-usd needs a price, which is not known for {no_price(unpriced[0])}")
     return Limits(args.max_calls, args.max_usd, args.workers or IN_FLIGHT)
 
 

@@ -53,7 +53,7 @@ def level_probabilities_from_tokens(logprobs: Any) -> LevelReading | None:
     ``content``, a list of tokens with their ``top_logprobs``. Every alternative counts for the level that it names or
     begins to name: by number or word, in any case, ignoring blanks, quotes and commas around it.
     """
-    tokens = _tokens(logprobs)
+    tokens = tokens_of(logprobs)
     place = _level_place([str(_get(token, "token")) for token in tokens])
     if place is None:
         return None
@@ -78,7 +78,7 @@ def level_words(logprobs: Any) -> LevelReading | None:
     whichever is more probable in total, because the published methods use one token per word. A word without an
     alternative has 0, which is too low by at most ``1 - mass``.
     """
-    tokens = _tokens(logprobs)
+    tokens = tokens_of(logprobs)
     alternatives = _alternatives(tokens[0]) if tokens else None
     if alternatives is None:
         return None
@@ -88,7 +88,7 @@ def level_words(logprobs: Any) -> LevelReading | None:
 
 def level_in_tokens(logprobs: Any) -> int | None:
     """Return the level that the tokens spell where the answer names its level; ``None`` if it is incomplete."""
-    _, field, rest = "".join(map(_text, _tokens(logprobs))).rpartition(_FIELD)
+    _, field, rest = "".join(map(_text, tokens_of(logprobs))).rpartition(_FIELD)
     spelled = _VALUE.match(rest) if field else None
     return stated_level(spelled[1]) if spelled else None
 
@@ -161,7 +161,8 @@ def _shares_of_words(alternatives: Sequence[tuple[str, float]], blank: str) -> d
     return shares
 
 
-def _tokens(logprobs: Any) -> list[Any]:
+def tokens_of(logprobs: Any) -> list[Any]:
+    """Return the tokens of an answer with their log-probabilities; empty if the server gave none."""
     return list(_get(logprobs, "content") or ()) if logprobs else []
 
 

@@ -2,11 +2,14 @@
 
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from agenticiqa.configs import Config, ConfigError, PlannerConfig, Price, StageConfig, load_config
+from agenticiqa.configs.backend_names import PROVIDER_NAMES
+from agenticiqa.programs.backends.providers import PROVIDERS as BACKENDS
 
 STAGES = ("planner", "executor", "summarizer", "replan")
 
@@ -235,3 +238,116 @@ def test_every_provider_example_is_a_valid_configuration(name: str) -> None:
     config = load_config(f"providers/{name}")
     assert not config.is_offline
     assert name == "hybrid" or {getattr(config, stage).backend.partition(".")[0] for stage in STAGES} == {name}
+
+
+def sections_of(config: Config) -> dict[str, dict[str, Any]]:
+    """Return the values that were set in each section."""
+    return {name: section.model_dump(exclude_unset=True) for name, section in config.sections.items()}
+
+
+def test_keys_at_the_top_apply_to_all_stages_and_a_section_overrides_them(tmp_path: Path) -> None:
+    text = """
+backend: openai/gpt-4o
+api_base: https://gw.example/v1
+api_key_env: GATEWAY_KEY
+price: 2.5,10
+temperature: 0.5
+max_tokens: 16000
+fallback_backend: openai.gpt-4o-mini
+mode: fast
+planner: {sees_images: false}
+executor: {backend: offline}
+summarizer: {temperature: 0}
+replan: {backend: vllm.X, api_base: "http://127.0.0.1:8000/v1"}
+"""
+    config = load_config(write(tmp_path, text))
+    server = {"backend": "openai.gpt-4o", "api_base": "https://gw.example/v1", "api_key_env": "GATEWAY_KEY"}
+    model = {**server, "price": {"input": 2.5, "output": 10.0}, "fallback_backend": "openai.gpt-4o-mini"}
+    assert sections_of(config) == {
+        "planner": {**model, "temperature": 0.5, "max_tokens": 16000, "sees_images": False},
+        "executor": {"backend": "offline", "temperature": 0.5, "max_tokens": 16000},
+        "summarizer": {**model, "temperature": 0, "max_tokens": 16000},
+        "replan": {
+            "backend": "vllm.X",
+            "api_base": "http://127.0.0.1:8000/v1",
+            "temperature": 0.5,
+            "max_tokens": 16000,
+        },
+    }
+    assert config.mode == "fast"
+    assert load_config({**yaml.safe_load(text), "planner": PlannerConfig(sees_images=False)}) == config
+
+
+def test_the_same_model_at_another_address_gets_no_key_of_the_first() -> None:
+    config = load_config(
+        {"backend": "vllm.X", "api_base": "http://a/v1", "api_key_env": "K", "replan": {"api_base": "http://b/v1"}}
+    )
+    assert sections_of(config)["replan"] == {"backend": "vllm.X", "api_base": "http://b/v1"}
+    assert config.planner.api_key_env == "K"
+
+
+def test_a_levels_section_takes_over_the_server_and_no_parameter_that_its_prompt_excludes() -> None:
+    top = {"backend": "vllm.X", "api_base": "http://a/v1", "api_key_env": "K", "max_tokens": 500, "timeout": 9}
+    levels = load_config({**top, "levels": {"prompt": "q-align"}}).levels
+    assert levels is not None
+    assert (levels.backend, levels.api_base, levels.api_key_env) == ("vllm.X", "http://a/v1", "K")
+    assert (levels.timeout, levels.max_tokens, levels.prompt) == (9, 1, "q-align")
+    assert load_config(top).levels is None
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("temperature: 9", "temperature: Input should be less than or equal to 2"),
+        ("price: 2.5", "price: Input should be a valid dictionary or instance of Price"),
+        ("price: '2.5'", "price: '2.5' is not IN,OUT in USD per million tokens, such as 2.5,10"),
+        ("price: 2.5,1,0", "price: '2.5,1,0' is not IN,OUT in USD per million tokens, such as 2.5,10"),
+        ("price: 2.5,-1", "price.output: Input should be greater than or equal to 0"),
+        ("backnd: openai.gpt-4o", "unknown key 'backnd', did you mean backend?"),
+        ("backend: openai.gpt-4o\nplanner: offline", "planner: Input should be a valid dictionary"),
+    ],
+)
+def test_a_wrong_key_at_the_top_is_reported_once(tmp_path: Path, text: str, said: str) -> None:
+    message = refusal(write(tmp_path, text))
+    assert message.count(said) == 1
+    assert ";" not in message
+
+
+@pytest.mark.parametrize(
+    ("spelled", "name"),
+    [
+        ("openai/gpt-4o", "openai.gpt-4o"),
+        ("openai/openai/gpt-4o", "openai.openai/gpt-4o"),
+        ("gemini/gemini-2.5-flash", "google.gemini-2.5-flash"),
+        ("hosted_vllm/Qwen/Qwen2.5-VL-7B", "vllm.Qwen/Qwen2.5-VL-7B"),
+        ("ollama_chat/llava", "ollama.llava"),
+        ("lm_studio/m", "lmstudio.m"),
+        ("vllm.Qwen/Qwen2.5-VL-7B", "vllm.Qwen/Qwen2.5-VL-7B"),
+        ("Qwen/Qwen2.5-VL-7B", "Qwen/Qwen2.5-VL-7B"),
+        ("offline", "offline"),
+        ("dspy", "dspy"),
+    ],
+)
+def test_the_spelling_of_dspy_and_litellm_is_accepted(spelled: str, name: str) -> None:
+    stage = StageConfig(backend=spelled, fallback_backend=spelled)
+    assert (stage.backend, stage.fallback_backend) == (name, name)
+    assert Config().with_backend(spelled).planner.backend == name
+
+
+def test_every_provider_has_its_spelling_with_a_slash() -> None:
+    assert {*PROVIDER_NAMES.values()} == {*BACKENDS}
+    assert all(PROVIDER_NAMES[name] == name for name in BACKENDS)
+
+
+def test_a_price_is_that_of_the_one_model_that_is_asked() -> None:
+    config = load_config({"planner": {"backend": "vllm.a"}, "summarizer": {"backend": "vllm.a"}})
+    priced = config.with_price(Price(input=1, output=2))
+    assert (priced.planner.price, priced.summarizer.price, priced.executor.price) == (
+        Price(input=1, output=2),
+        Price(input=1, output=2),
+        None,
+    )
+    with pytest.raises(ConfigError, match=r"^the stages ask vllm\.a, vllm\.b: set the price of each in its section$"):
+        load_config({"planner": {"backend": "vllm.a"}, "summarizer": {"backend": "vllm.b"}}).with_price(
+            Price(input=1, output=2)
+        )

@@ -3,6 +3,7 @@
 import logging
 import math
 import os
+import pickle
 from typing import Any
 
 import dspy
@@ -12,7 +13,7 @@ from PIL import Image
 from agenticiqa.configs import Config, StageConfig, load_config
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.choice import Backend
-from agenticiqa.programs.backends.connect import connect, key_from
+from agenticiqa.programs.backends.connect import connect, key_from, stage_models
 from agenticiqa.programs.backends.providers import PROVIDERS
 from agenticiqa.programs.errors import BackendError
 from agenticiqa.programs.stages.ask import CheckedPredict
@@ -20,12 +21,13 @@ from agenticiqa.signatures.replan import DecideReplan, Decision
 from support.fake_server import (
     Server,
     bad_json,
+    bad_key,
     by_stage,
     fake_server,
     in_turn,
     server_error,
 )
-from support.loopback import Reply
+from support.loopback import Reply, error_reply
 from support.scripted_answers import RATE, SCRIPT
 
 KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY", "google": "GEMINI_API_KEY"}
@@ -76,7 +78,20 @@ def test_offline_has_no_backend() -> None:
     assert connect(StageConfig()) is None
 
 
-@pytest.mark.parametrize("name", ["gpt-4o", ".gpt-4o", "azure.gpt-4o", "Openai.gpt-4o", "", "offline.x"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        ".gpt-4o",
+        "azure.gpt-4o",
+        "llava",
+        "Qwen/Qwen2.5-VL-7B-Instruct",
+        "o1lab.m",
+        "mygpt-4",
+        "Openai.gpt-4o",
+        "",
+        "offline.x",
+    ],
+)
 def test_an_unknown_name_is_reported_with_the_known_ones(name: str) -> None:
     with pytest.raises(BackendError) as caught:
         connect(StageConfig(backend=name))
@@ -84,6 +99,23 @@ def test_an_unknown_name_is_reported_with_the_known_ones(name: str) -> None:
     assert repr(name) in message
     assert "\n" not in message
     assert all(f"{known}.<model>" in message for known in PROVIDERS)
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("gpt-4o", "openai.gpt-4o"),
+        ("gpt-4.1-mini", "openai.gpt-4.1-mini"),
+        ("chatgpt-4o-latest", "openai.chatgpt-4o-latest"),
+        ("o3", "openai.o3"),
+        ("claude-sonnet-4-5", "anthropic.claude-sonnet-4-5"),
+        ("claude-3.5-sonnet", "anthropic.claude-3.5-sonnet"),
+        ("gemini-2.5-flash", "google.gemini-2.5-flash"),
+    ],
+)
+def test_a_well_known_model_without_its_provider_gets_the_whole_name(name: str, meant: str) -> None:
+    with pytest.raises(BackendError, match=rf"^backend '{name}' names no provider, did you mean {meant}\?$"):
+        connect(StageConfig(backend=name))
 
 
 @pytest.mark.parametrize("name", ["openai", "openai."])
@@ -104,10 +136,89 @@ def test_a_missing_key_is_one_line_that_names_the_variable(
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("provider", ["vllm", "ollama"])
+@pytest.mark.parametrize("provider", ["vllm", "sglang"])
 def test_a_server_without_a_known_address_needs_one(provider: str) -> None:
     with pytest.raises(BackendError, match="api_base"):
         connect(StageConfig(backend=f"{provider}.model"))
+
+
+@pytest.mark.parametrize(
+    ("backend", "variable", "value", "address", "key"),
+    [
+        ("openai.m", "OPENAI_BASE_URL", "https://gw.example/v1", "https://gw.example/v1", "OPENAI_API_KEY"),
+        (
+            "openai.m",
+            "OPENAI_BASE_URL",
+            " https://gw.example/openai/v1/ ",
+            "https://gw.example/openai/v1",
+            "OPENAI_API_KEY",
+        ),
+        ("openai.m", "OPENAI_API_BASE", "https://gw.example/v1", "https://gw.example/v1", "OPENAI_API_KEY"),
+        ("openai.m", "OPENAI_BASE_URL", "https://api.openai.com/v1/", None, None),
+        ("openai.m", "OPENAI_BASE_URL", "", None, None),
+        ("anthropic.m", "ANTHROPIC_BASE_URL", "https://gw.example", "https://gw.example/v1", "ANTHROPIC_API_KEY"),
+        ("anthropic.m", "ANTHROPIC_API_BASE", "https://gw.example/v1", "https://gw.example/v1", "ANTHROPIC_API_KEY"),
+        ("anthropic.m", "ANTHROPIC_BASE_URL", "https://api.anthropic.com", None, None),
+        ("google.m", "GOOGLE_GEMINI_BASE_URL", "https://gw.example", "https://gw.example/v1beta", "GEMINI_API_KEY"),
+        ("ollama.m", "OLLAMA_HOST", "0.0.0.0", "http://0.0.0.0:11434/v1", None),
+        ("ollama.m", "OLLAMA_HOST", "nas:8080", "http://nas:8080/v1", None),
+        ("ollama.m", "OLLAMA_API_BASE", "https://gw.example", "https://gw.example/v1", None),
+        ("ollama.m", "OPENAI_BASE_URL", "https://gw.example/v1", "http://localhost:11434/v1", None),
+        ("lmstudio.m", "OLLAMA_HOST", "nas", "http://localhost:1234/v1", None),
+        ("llamacpp.m", "OLLAMA_HOST", "nas", "http://localhost:8080/v1", None),
+    ],
+)
+def test_an_address_that_is_left_out_is_that_of_the_clients_variable_or_the_default(
+    backend: str, variable: str, value: str, address: str | None, key: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, value)
+    stage = StageConfig(backend=backend, fallback_backend=backend)
+    first, second = stage_models(stage)
+    assert [(m.api_base, m.api_key_env) for m in (first, second)] == [(address, key)] * 2
+    given = StageConfig(backend=backend, api_base="http://127.0.0.1:9/v1")
+    (model,) = stage_models(given)
+    assert (model.api_base, model.api_key_env) == ("http://127.0.0.1:9/v1", None), (
+        "an address that was named comes first"
+    )
+
+
+@pytest.mark.parametrize("value", ["gw.example/v1", "localhost:9", "ftp://gw.example"])
+def test_a_key_is_not_sent_to_a_variable_that_is_no_url(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", value)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    with pytest.raises(BackendError, match=f"^OPENAI_BASE_URL '{value.removeprefix('ftp://')}' is not a URL such as"):
+        connect(StageConfig(backend="openai.m"))
+
+
+def test_another_process_asks_the_address_that_the_variable_had(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-gateway")
+    with fake_server(STANDS) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        pickled = pickle.dumps(connect(StageConfig(backend="openai.m", max_retries=0, timeout=5.0)))
+        monkeypatch.delenv("OPENAI_BASE_URL")
+        (lm,) = pickle.loads(pickled).lms
+        assert lm.engine.wire.address == server.url
+    assert b"sk-gateway" not in pickled
+
+
+@pytest.mark.parametrize("backend", ["vllm.m", "openai.m", "anthropic.m", "google.m"])
+def test_without_a_key_no_header_has_one_and_a_refusal_says_so(backend: str) -> None:
+    with fake_server(error_reply(401, {"error": {"message": "who are you?"}})) as server:
+        with pytest.raises(dspy.LMError, match=r"who are you\?; no key was sent: name its .* --api-key-env"):
+            ask(to(server, backend))
+        assert sent_keys(server) == ""
+
+
+def test_a_refused_key_does_not_count_as_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_SERVER_KEY", "sk-wrong")
+    with fake_server(bad_key()) as server, pytest.raises(dspy.LMError, match=r"no such key$"):
+        ask(to(server, api_key_env="MY_SERVER_KEY"))
+
+
+def test_a_key_in_place_of_its_variable_is_refused_and_not_shown() -> None:
+    with pytest.raises(BackendError, match="it is not the key itself") as caught:
+        connect(StageConfig(backend="vllm.m", api_base="http://127.0.0.1:9/v1", api_key_env="sk-secret-4711"))
+    assert "4711" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

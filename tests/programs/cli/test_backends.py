@@ -60,11 +60,65 @@ def test_features_come_from_the_table_and_nothing_is_sent(capsys: pytest.Capture
         "backend": "vllm.m",
         "server": server.url.removeprefix("http://"),
         "key": {"variable": "THEIR_KEY", "set": False},
+        "price": None,
         "structured_outputs": "JSON schema",
         "logprobs": 20,
         "seed": True,
         "formats": ["jpeg", "png", "webp"],
+        "probe": None,
     }
+
+
+def test_a_table_says_what_was_tried_and_what_the_question_cost(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def shown(*arguments: str) -> dict[str, str]:
+        assert main(["backends", *arguments]) == 0
+        return dict(line.split("\t") for line in capsys.readouterr().out.splitlines())
+
+    monkeypatch.setenv("THEIR_KEY", KEY)
+    gray = Reply('{"color": "gray"}', usage=(200, 10))
+    with fake_server(gray) as server:
+        named = ["--backend", "vllm/m", "--api-base", server.url, "--api-key-env", "THEIR_KEY"]
+        before = shown(*named)
+        assert server.requests == []
+        assert shown(*named, "--probe")["probe"] == "1 request, 200 + 10 tokens, price unknown"
+        after = shown(*named, "--probe", "--price", "1,10")
+    assert (before["address"], before["key"]) == (server.url.removeprefix("http://"), "THEIR_KEY (set)")
+    assert (before["price"], before["probe"]) == ("unknown; --price sets it", "not sent")
+    assert {before[name].rpartition(" ")[2] for name in ("JSON", "log-probs", "seed", "images")} == {"(assumed)"}
+    assert (after["JSON"], after["seed"]) == ("JSON schema (tried)", "yes (assumed)")
+    assert after["log-probs"] == "no (tried)", "the server ignored the request for them"
+    assert after["price"] == "1 and 10 USD per million tokens (your own)"
+    assert after["probe"] == "1 request, 200 + 10 tokens, 0.000300 USD"
+
+
+@pytest.mark.parametrize(
+    ("backend", "variable", "server", "key"),
+    [
+        ("openai.gpt-4o", None, "api.openai.com/v1", {"variable": "OPENAI_API_KEY", "set": False}),
+        (
+            "openai.gpt-4o",
+            "OPENAI_BASE_URL",
+            "gw.example/v1 (OPENAI_BASE_URL)",
+            {"variable": "OPENAI_API_KEY", "set": False},
+        ),
+        ("anthropic.m", None, "api.anthropic.com/v1", {"variable": "ANTHROPIC_API_KEY", "set": False}),
+        ("ollama.llava", None, "localhost:11434/v1 (the default)", None),
+    ],
+)
+def test_an_address_that_is_not_in_the_configuration_is_shown_with_its_origin(
+    backend: str,
+    variable: str | None,
+    server: str,
+    key: dict[str, Any] | None,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if variable:
+        monkeypatch.setenv(variable, "https://gw.example/v1")
+    (row,) = rows(capsys, "--backend", backend)
+    assert (row["server"], row["key"]) == (server, key)
 
 
 def test_a_backend_is_listed_once_with_all_its_stages(capsys: pytest.CaptureFixture[str], configured: Any) -> None:

@@ -251,7 +251,8 @@ def test_without_v_only_warnings_are_printed(
     with fake_server(by_stage(SCRIPT)) as server:
         asking = configuration(tmp_path, server.url)
         assert main(["assess", str(examples / "coffee.webp"), "--json", "--config", str(asking)]) == 0
-    printed = capsys.readouterr().err.splitlines()
+    model, *printed = capsys.readouterr().err.splitlines()
+    assert model.startswith("vllm.test at 127.0.0.1:")
     assert len(printed) == 2
     assert all(line.startswith(f"{examples / 'coffee.webp'}: ") for line in printed), "also with a single image"
     assert "429" in printed[0]

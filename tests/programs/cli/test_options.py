@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agenticiqa.configs import Config, PlannerConfig, Price, StageConfig
+from agenticiqa.configs import Config, ConfigError, PlannerConfig, Price, StageConfig
 from agenticiqa.configs.options import KEYS, Option, flat
 from agenticiqa.programs.backends.limits import Limits
 from agenticiqa.programs.cli.commands import COMMANDS
@@ -24,6 +24,11 @@ def config(planner: Price | None, others: Price | None, **changes: Any) -> Confi
     return Config(**asking, summarizer=stage, **changes)
 
 
+def chosen(*arguments: str) -> Config:
+    """Return the configuration of a run of ``assess`` with these arguments."""
+    return config_from(parse(["assess", "a.png", *arguments], COMMANDS))
+
+
 def limits(given: Config, max_calls: int | None = None, max_usd: float | None = None, **more: int) -> Limits:
     return limits_from(Namespace(**{"max_calls": max_calls, "max_usd": max_usd, "workers": None, **more}), given)
 
@@ -36,14 +41,22 @@ def test_limits_come_from_the_options() -> None:
     assert limits(Config(), workers=100).in_flight == 100
 
 
-def test_a_limit_in_usd_needs_the_price_of_every_stage_that_asks() -> None:
+@pytest.mark.parametrize(("planner", "others"), [(None, PRICE), (PRICE, None)])
+def test_a_limit_in_usd_needs_the_price_of_every_model_that_is_asked(
+    planner: Price | None, others: Price | None
+) -> None:
     with pytest.raises(
-        UserError, match=r"^--max-usd needs the price of tokens: set price for planner in the file of --config$"
+        UserError, match=r"^--max-usd needs a price, which is not known for vllm\.test: .*--price IN,OUT"
     ):
-        limits(config(None, PRICE), max_usd=1.0)
-    with pytest.raises(UserError, match="set price for executor, summarizer, replan in"):
-        limits(config(PRICE, None), max_usd=1.0)
+        limits(config(planner, others), max_usd=1.0)
+
+
+def test_a_limit_in_usd_needs_no_price_that_is_known() -> None:
     assert limits(Config(), max_usd=1.0).max_usd == 1.0, "nothing is asked offline"
+    assert limits(Config().with_backend("openai.gpt-4o"), max_usd=1.0).max_usd == 1.0
+    fallback = StageConfig(backend="openai.gpt-4o", fallback_backend="vllm.b", fallback_api_base="http://h/v1")
+    with pytest.raises(UserError, match=r"not known for vllm\.b:"):
+        limits(Config(summarizer=fallback), max_usd=1.0)
 
 
 def test_a_stage_that_the_profile_omits_needs_no_price() -> None:
@@ -74,3 +87,44 @@ def test_assess_has_an_option_for_every_such_key() -> None:
     }
     declared.add("fusion")  # the option names a file, the key may also be a section
     assert taken == declared == {option.name for option in KEYS}
+
+
+HOST = ("--backend", "vllm.X", "--api-base", "http://127.0.0.1:9/v1")
+
+
+def test_address_key_and_price_of_a_model_are_options() -> None:
+    found = chosen(*HOST, "--api-key-env", "MINE", "--price", "1,2").sections
+    assert {(s.backend, s.api_base, s.api_key_env, s.price) for s in found.values()} == {
+        ("vllm.X", "http://127.0.0.1:9/v1", "MINE", Price(input=1, output=2))
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--api-base", "http://h/v1"], "--api-base needs --backend"),
+        (["--api-key-env", "MINE"], "--api-key-env needs --backend"),
+        ([*HOST, "--price", "1"], "--price: '1' is not IN,OUT in USD per million tokens, such as 2.5,10"),
+        ([*HOST, "--price", "1,-2"], "--price: output: Input should be greater than or equal to 0"),
+    ],
+)
+def test_a_wrong_option_of_a_model_is_one_line(arguments: list[str], said: str) -> None:
+    with pytest.raises((UserError, ConfigError)) as caught:
+        chosen(*arguments)
+    assert str(caught.value).startswith(said)
+
+
+def test_a_price_option_also_applies_to_the_model_of_a_configuration(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text("backend: openai.gpt-4o\nexecutor: {backend: offline}")
+    found = chosen("--config", str(file), "--price", "1,2")
+    assert (found.planner.price, found.executor.price) == (Price(input=1, output=2), None)
+
+
+def test_an_address_from_the_environment_is_part_of_the_configuration_that_workers_get(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "https://gw.example/v1")
+    found = chosen("--backend", "openai.gpt-4o").planner
+    assert (found.api_base, found.api_key_env) == ("https://gw.example/v1", "OPENAI_API_KEY")
+    assert chosen("--backend", "vllm.X", "--api-base", "http://h/v1").planner.api_base == "http://h/v1"

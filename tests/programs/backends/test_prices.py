@@ -1,0 +1,60 @@
+"""Known prices of models: LiteLLM's table as installed, and what replaces it."""
+
+import json
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from agenticiqa.configs import Price, StageConfig
+from agenticiqa.programs.backends import prices
+from agenticiqa.programs.backends.prices import no_price, price_of, price_shown
+
+
+@pytest.mark.parametrize(
+    ("backend", "usd"),
+    [
+        ("openai.gpt-4o", (2.5, 10)),
+        ("openai.gpt-4o-2024-08-06", (2.5, 10)),
+        ("openai.ft:gpt-4o-2024-08-06:acme::id", (3.75, 15)),
+        ("anthropic.claude-sonnet-4-5", (3, 15)),
+        ("google.gemini-2.5-flash", (0.3, 2.5)),
+        ("openai.no-such-model", None),
+        ("openai.claude-sonnet-4-5", None),  # another provider's model
+        ("vllm.gpt-4o", None),
+        ("offline", None),
+    ],
+)
+def test_the_price_of_a_model_at_its_provider_is_known(backend: str, usd: tuple[float, float] | None) -> None:
+    price = price_of(StageConfig(backend=backend))
+    assert (price and (price.input, price.output)) == usd
+
+
+def test_an_own_price_comes_first_and_a_gateway_has_none() -> None:
+    own = Price(input=1, output=2)
+    stage = StageConfig(backend="openai.gpt-4o", price=own)
+    assert (price_of(stage), price_shown(stage)) == (own, "1 and 2 USD per million tokens (your own)")
+    at_gateway = StageConfig(backend="openai.gpt-4o", api_base="https://gw.example/v1")
+    assert (price_of(at_gateway), price_shown(at_gateway)) == (None, "")
+    assert "such as 2.5,10 as at its provider" in no_price(at_gateway)
+
+
+def test_the_source_has_the_version_of_the_table_and_the_date_of_its_newest_model() -> None:
+    shown = price_shown(StageConfig(backend="openai.gpt-4o"))
+    begin, _, date = shown.removesuffix(")").rpartition(" ")
+    assert begin == f"2.5 and 10 USD per million tokens (LiteLLM {version('litellm')}, whose newest model is of"
+    assert "2024-08-06" < date < "2100"
+
+
+def test_a_litellm_without_the_table_knows_no_price(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "litellm").mkdir()
+    (tmp_path / "litellm/__init__.py").write_text("raise RuntimeError('imported')")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "litellm", raising=False)
+    monkeypatch.setattr(prices, "_table", prices._table.__wrapped__)
+    assert price_of(StageConfig(backend="openai.gpt-4o")) is None
+    (tmp_path / "litellm" / prices.FILE).write_text(
+        json.dumps({"gpt-4o": {"litellm_provider": "openai", "input_cost_per_token": 1e-6}})
+    )
+    assert price_of(StageConfig(backend="openai.gpt-4o")) is None, "half a price is none"
