@@ -86,13 +86,10 @@ def ask_small_question(stage: StageConfig) -> dict[str, Any]:
     ask: CheckedPredict[str] = CheckedPredict(
         ConnectionTest, stage="connection", backend=connect(stage, cache=False), attempts=1, reads_tokens=True
     )
-    read: list[bool] = []  # whether a parsed answer has log-probabilities
+    reply = None
     with recorded_usage() as usage, suppress(Unanswered):  # the server accepted the question, which is enough
-        ask(
-            {"image": load(Image.new("RGB", (32, 32), "grey"))},
-            check_tokens=lambda _, found: read.append(bool(tokens_of(found))),
-        )
-    return {**total(usage.to_json()), "ignores_logprobs": read == [False]}
+        reply = ask({"image": load(Image.new("RGB", (32, 32), "grey"))})
+    return {**total(usage.to_json()), "ignores_logprobs": reply is not None and not tokens_of(reply.logprobs)}
 
 
 def row(stage: StageConfig, stages: list[str], probe: dict[str, Any] | None = None) -> dict[str, Any]:
