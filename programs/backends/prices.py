@@ -65,7 +65,7 @@ def price_shown(stage: StageConfig) -> str:
 def table_shown() -> str:
     """Return which table of prices is used, with the date of its newest model, because it has no date of its own."""
     dates = ["-".join(date) for name in _table() for date in re.findall(r"(20\d\d)-?([01]\d)-?([0-3]\d)(?!\d)", name)]
-    return f"LiteLLM {version('litellm')}, whose newest model is of {max(dates, default='an unknown date')}"
+    return f"LiteLLM {version('litellm')}, newest model of {max(dates, default='unknown date')}"
 
 
 @cache

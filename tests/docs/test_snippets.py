@@ -13,7 +13,7 @@ import dspy
 import pytest
 import yaml
 
-from agenticiqa.configs import Config
+from agenticiqa.configs import load_config
 from agenticiqa.configs.policy import GatePolicy
 from agenticiqa.eval.cli import COMMANDS, main
 from agenticiqa.programs.assess import AgenticIQA
@@ -121,7 +121,7 @@ def keep_configuration(block: Snippet) -> None:
     content = yaml.safe_load(block.text)
     name = re.match(r"# ([\w./-]+\.yaml)", block.text)
     if name and "tools" not in content:
-        (GatePolicy if "policy" in name[1] else Config).model_validate(content)
+        GatePolicy.model_validate(content) if "policy" in name[1] else load_config(content)
     if name:
         Path(name[1]).write_text(block.text, encoding="utf-8")
 

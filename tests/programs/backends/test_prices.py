@@ -43,7 +43,7 @@ def test_an_own_price_comes_first_and_a_gateway_has_none() -> None:
 def test_the_source_has_the_version_of_the_table_and_the_date_of_its_newest_model() -> None:
     shown = price_shown(StageConfig(backend="openai.gpt-4o"))
     begin, _, date = shown.removesuffix(")").rpartition(" ")
-    assert begin == f"2.5 and 10 USD per million tokens (LiteLLM {version('litellm')}, whose newest model is of"
+    assert begin == f"2.5 and 10 USD per million tokens (LiteLLM {version('litellm')}, newest model of"
     assert "2024-08-06" < date < "2100"
 
 
