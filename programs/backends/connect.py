@@ -185,11 +185,6 @@ def located(stage: StageConfig) -> StageConfig:
     return stage.model_copy(update=changes) if changes else stage
 
 
-def located_config(config: Config) -> Config:
-    """Return a configuration with the addresses that it leaves out (see ``located``)."""
-    return config.model_copy(update={name: located(section) for name, section in config.sections.items()})
-
-
 def _with_reasoning_settings(stage: StageConfig) -> StageConfig:
     """Return the settings for OpenAI's reasoning models: no temperature, and output tokens for reasoning, by default.
 

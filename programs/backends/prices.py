@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from agenticiqa.configs import Price, StageConfig
-from agenticiqa.programs.backends.providers import row_of
+from agenticiqa.configs.backend_names import PROVIDER_NAMES
 
 FILE = "model_prices_and_context_window_backup.json"
 MILLION = 1_000_000
@@ -30,14 +30,13 @@ def price_of(stage: StageConfig) -> Price | None:
 
 def known_price(backend: str) -> Price | None:
     """Return the price of a backend, named ``provider.model``, in LiteLLM's table; ``None`` if it is not there."""
-    provider, model = row_of(backend), backend.partition(".")[2]
-    if provider is None or provider.priced_as is None:
-        return None
+    kind, _, model = backend.partition(".")
     tuned_from = ":".join(model.split(":")[:2])  # ft:gpt-4o-2024-08-06, without the names of its owner
-    for name in (f"{provider.priced_as}/{model}", model, tuned_from):
+    spelled = [name for name, provider in PROVIDER_NAMES.items() if provider == kind]
+    for name in (model, tuned_from, *(f"{provider}/{model}" for provider in spelled)):
         row = _table().get(name, {})
         per_token = row.get("input_cost_per_token"), row.get("output_cost_per_token")
-        if row.get("litellm_provider") == provider.priced_as and None not in per_token:
+        if row.get("litellm_provider") in spelled and None not in per_token:
             read, written = (round(usd * MILLION, 6) for usd in per_token)
             return Price(input=read, output=written)
     return None

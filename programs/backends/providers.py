@@ -25,8 +25,7 @@ class Provider:
     ``key_env``: the environment variable of its key; ``None`` for a server of the user's own. ``address``: its own
     address, or where such a server listens by default; without one, ``api_base`` is needed. ``address_env``: the
     environment variables in which its clients read another address; ``path``: what they append to it. ``route``: lm15's
-    name for its interface. ``models_named``: a pattern of the names of its models. ``priced_as``: its name in LiteLLM's
-    table of prices.
+    name for its interface. ``models_named``: a pattern of the names of its models.
     ``token_limit``: the parameter of OpenAI's interface that limits the tokens of an answer. ``forms``: the ways to
     request JSON, the best first. ``logprobs``: the number of alternatives per token, 0 for none. ``schema_bounds``:
     whether a schema may contain keywords such as ``maxItems``. ``bills_schemas``: whether it adds the schema to the
@@ -44,7 +43,6 @@ class Provider:
     path: str = ""
     route: str = "openai-chat"
     models_named: str = "(?!)"
-    priced_as: str | None = None
     token_limit: TokenLimit = "max_tokens"
     forms: tuple[Form, ...] = ("json_schema", "json_object")
     logprobs: int = 20
@@ -72,7 +70,6 @@ PROVIDERS: dict[str, Provider] = {
         "https://api.openai.com/v1",
         ("OPENAI_BASE_URL", "OPENAI_API_BASE"),
         models_named=r"(chat)?gpt-|o\d\b",
-        priced_as="openai",
         token_limit="max_completion_tokens",
         bills_schemas=True,
         image_tokens=openai_tokens,
@@ -90,7 +87,6 @@ PROVIDERS: dict[str, Provider] = {
         "/v1",
         route="anthropic",
         models_named="claude-",
-        priced_as="anthropic",
         forms=("json_schema",),
         logprobs=0,
         seed=False,
@@ -108,7 +104,6 @@ PROVIDERS: dict[str, Provider] = {
         "/v1beta",
         route="gemini",
         models_named="gemini-",
-        priced_as="gemini",
         bills_schemas=True,
         image_tokens=gemini_tokens,
         reasoning_is_apart=True,

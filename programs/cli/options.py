@@ -6,7 +6,7 @@ from collections.abc import Collection
 from agenticiqa.configs import Config, FusionConfig, Price, StageConfig, checked, load_config
 from agenticiqa.configs.options import KEYS, Options, flat
 from agenticiqa.programs.backends.choice import AMBIENT
-from agenticiqa.programs.backends.connect import address_shown, located_config, stage_models
+from agenticiqa.programs.backends.connect import address_shown, located, stage_models
 from agenticiqa.programs.backends.cores import WORKERS, available_cores
 from agenticiqa.programs.backends.limits import IN_FLIGHT, Limits
 from agenticiqa.programs.backends.prices import no_price, price_of, price_shown
@@ -34,7 +34,7 @@ def models_from(args: Namespace) -> Config:
             "backend dspy works only in Python, after dspy.configure(lm=...): on the command line, name a model, such "
             "as --backend openai.gpt-4o"
         )
-    return located_config(config)
+    return config.model_copy(update={name: located(section) for name, section in config.sections.items()})
 
 
 def config_from(args: Namespace) -> Config:
