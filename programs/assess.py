@@ -16,7 +16,7 @@ from agenticiqa.programs.backends.choice import AMBIENT, without_place
 from agenticiqa.programs.backends.connect import backend_name, connect
 from agenticiqa.programs.errors import WrongArgument
 from agenticiqa.programs.events import next_round
-from agenticiqa.programs.fusion.configured import fusion_of, refuse_other_prompts
+from agenticiqa.programs.fusion.configured import check_prompt, fusion_of
 from agenticiqa.programs.fusion.formula import ScoreFusion
 from agenticiqa.programs.fusion.tool_mean import PlainMean
 from agenticiqa.programs.images import ImageSource
@@ -208,7 +208,7 @@ class AgenticIQA(SavedProgram):
         program.backend = backend_name(config)
         if config.prompts is not None:
             program.load(config.prompts)
-        refuse_other_prompts(config, scoring_prompt(program))
+        check_prompt(config.fusion.profile, program.fusion, scoring_prompt(program))
         return program
 
     @property

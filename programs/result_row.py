@@ -38,9 +38,9 @@ class FusionInRow(BaseModel):
     """The fields of a row that a fit of the fusion reads."""
 
     model: StrictStr = ""
-    prompts: StrictStr = ""
+    prompt: StrictStr = ""
+    tuned: StrictBool = False
     curves: StrictStr = ""
-    tuned: StrictStr = ""
     third_tools: dict[str, Number] | None = None
 
 

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import dspy
@@ -26,10 +26,10 @@ from agenticiqa.configs.yaml_json import json_value
 from agenticiqa.programs.backends.dspy_adapter import SAVED_END, SAVED_START, SteadyAdapter
 from agenticiqa.programs.errors import StateError, UserError, excerpt
 from agenticiqa.programs.images.files import digest, write_atomically
-from agenticiqa.programs.stages.ask import complete_examples, image_fields, shown_examples
+from agenticiqa.programs.stages.ask import CheckedPredict, complete_examples, image_fields, shown_examples
 from agenticiqa.programs.stages.harmless import MARKER
 from agenticiqa.programs.stages.inputs import ImageProgram
-from agenticiqa.signatures.summarizer import ScoreQuality
+from agenticiqa.signatures.summarizer import NameLevel, ScoreQuality
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +37,6 @@ PROGRAM = "AgenticIQA"
 PROMPTS_FILE = "prompts.json"  # the file in a folder that optimize writes
 EMBEDDED = "data:image/"  # prefix of a data URI
 _ADDRESS = re.compile(r"[A-Za-z][\w+.-]+:|[/\\]{2}")  # a Windows drive has one letter and does not match
-SCORER = "summarizer.score.ask.predict"
 
 # Maps each loaded signature to the original one. DSPy builds a new signature on top of the previous one, so repeated
 # loading would otherwise nest them.
@@ -129,13 +128,21 @@ def prompts_of(program: dspy.Module) -> dict[str, Any]:
     return {name: _bare(predictor).dump_state() for name, predictor in all_predictors(program).items()}
 
 
-def scoring_prompt(program: dspy.Module) -> str:
-    """Return a digest of the scorer's tuned prompt; empty for the shipped prompt or without a scorer."""
-    scorer = all_predictors(program).get(SCORER)
-    if scorer is None:
-        return ""
-    state = _bare(scorer).dump_state()
-    return "" if state == dspy.Predict(ScoreQuality).dump_state() else digest(state)
+class ScoringPrompt(NamedTuple):
+    """The prompt of the stage that gives the score: its digest, and whether it was tuned."""
+
+    digest: str
+    is_tuned: bool
+
+
+def scoring_prompt(program: dspy.Module) -> ScoringPrompt:
+    """Return the scorer's prompt, of the levels scorer with its order of image and text; no digest without a scorer."""
+    asked = [part for _, part in program.named_sub_modules(type_=CheckedPredict) if part.stage == "scoring"]
+    if not asked:
+        return ScoringPrompt("", False)
+    state, order = _bare(asked[0].predictor).dump_state(), getattr(asked[0].adapter, "is_image_first", None)
+    shipped = [dspy.Predict(signature).dump_state() for signature in (ScoreQuality, NameLevel)]
+    return ScoringPrompt(digest([state, order]), state not in shipped)
 
 
 def tuned_on(path: str | os.PathLike[str]) -> frozenset[str]:

@@ -77,7 +77,10 @@ def run(args: Namespace) -> int:
             "With so few images, the result depends strongly on a prior for typical models. Use "
             f"{RELIABLE_FROM} or more images."
         )
-    print(f'To use it, add "fusion: {out}" to a configuration with {fit.subject.model} as summarizer.')
+    print(
+        f"To use it, add --fusion {out} to commands with --backend {fit.subject.model}, or fusion: {out} to a "
+        "configuration in which that model gives the score."
+    )
     return status
 
 

@@ -50,7 +50,6 @@ from agenticiqa.programs.cli.printable import print_error
 from agenticiqa.programs.cli.sinks import print_incomplete, print_unscored
 from agenticiqa.programs.cli.status import OK, SOME_FAILED, UNSCORED, worst
 from agenticiqa.programs.errors import UserError
-from agenticiqa.programs.fusion.configured import warn_of_other_prompts
 from agenticiqa.programs.images.files import sha256_of, write_atomically
 from agenticiqa.programs.result import is_unscored
 from agenticiqa.programs.saving import tuned_on
@@ -159,7 +158,6 @@ def _evaluated(
         query = NO_QUERY
         workers = args.workers or (available_cores() if program.computes else 1)
     else:
-        warn_of_other_prompts(config, description["prompts"])
         workers = workers_from(args, config)
     with ResultsFile(out / "results.jsonl") as results:
         pin(out, description)  # the lock is held, so that no other run can start in this folder

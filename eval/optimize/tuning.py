@@ -38,8 +38,8 @@ from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.fusion.configured import curves_digest
 from agenticiqa.programs.fusion.formula import ScoreFusion
 from agenticiqa.programs.fusion.profile import FusionProfile
-from agenticiqa.programs.images.files import digest, sha256_of
-from agenticiqa.programs.saving import prompts_of, scoring_prompt
+from agenticiqa.programs.images.files import sha256_of
+from agenticiqa.programs.saving import scoring_prompt
 from agenticiqa.signatures.summarizer import NameLevel
 
 DEFAULTS = TuningSettings()
@@ -269,14 +269,10 @@ def _within_limits(
         return [one for one in known if one is not None], limit
 
 
-def _about(program: AgenticIQA, profile: FusionProfile) -> dict[str, str]:
-    """Return the digests of the prompts and of the tools' curves that a profile was fitted with."""
-    tools = getattr(program.executor, "toolbox", {})
-    return {
-        "prompts": digest(prompts_of(program)),
-        "tuned": scoring_prompt(program),
-        "curves": curves_digest(profile.toolset, tools),
-    }
+def _about(program: AgenticIQA, profile: FusionProfile) -> dict[str, str | bool]:
+    """Return the scoring prompt and the digest of the tools' curves that a profile was fitted with."""
+    prompt, tools = scoring_prompt(program), getattr(program.executor, "toolbox", {})
+    return {"prompt": prompt.digest, "tuned": prompt.is_tuned, "curves": curves_digest(profile.toolset, tools)}
 
 
 def _both_known(

@@ -30,20 +30,20 @@ Row: TypeAlias = dict[str, Any]
 RELIABLE_FROM = 50  # rated images; with fewer, a fit depends strongly on typical models
 ESTIMATES = {"agreement": "from agreement", "three_way": "three-way", "labels": "from MOS"}  # words in a profile
 OTHER_KIND = "of a different image kind (photo or AI-generated) than most rows"
-ANOTHER = "with a different model, prompts or tools than most rows"
+ANOTHER = "with a different model, scoring prompt or tools than most rows"
 
 
 class Subject(NamedTuple):
-    """The model and tools that a profile was fitted to: the model's backend, digests of prompts and curves, the tools.
+    """The model, the scoring prompt and the tools that a profile is fitted to.
 
-    ``tuned`` is the digest of the scorer's prompt if it was tuned, else empty.
+    ``prompt`` and ``curves`` are digests, of the prompt and of the tools' curves. ``tuned`` is whether it was tuned.
     """
 
     model: str
-    prompts: str
+    prompt: str
+    tuned: bool
     tools: tuple[str, ...]
     curves: str
-    tuned: str = ""
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,8 @@ def fit_rows(
 ) -> FusionFit:
     """Fit a profile to the usable rows of ``assess --jsonl`` or ``evaluate`` (see ``unusable``).
 
-    A profile is fitted to one model, its prompts, and one set of tools. The combination with the most rows is used;
-    other rows are left out. An image counts once; if it has several rows, the row with the alphabetically first
+    A profile is fitted to one model, its scoring prompt, and one set of tools. The combination with the most rows is
+    used; other rows are left out. An image counts once; if it has several rows, the row with the alphabetically first
     question is used. ``labels`` has MOS on 1..5, higher is better, by the SHA-256 of the image. ``fitted_on`` is the
     date in the profile. Raises UserError if fewer than 10 rows can be used.
     """
@@ -90,9 +90,9 @@ def fit_rows(
         not_used[ANOTHER] = others
     about = {
         "backend": subject.model,
-        "prompts": subject.prompts,
-        "curves": subject.curves,
+        "prompt": subject.prompt,
         "tuned": subject.tuned,
+        "curves": subject.curves,
         "version": version("agenticiqa"),
         "fitted_on": fitted_on,
     }
@@ -118,11 +118,11 @@ def unusable(row: Row) -> str | None:
 
 
 def subject_of(row: Row) -> Subject:
-    """Return the subject of a usable row; a row of ``Assessment.to_dict`` alone has neither prompts nor curves."""
+    """Return the subject of a usable row; a row of ``Assessment.to_dict`` alone has neither prompt nor curves."""
     inputs = row.get("fusion") or {}
     model = inputs.get("model") or backend_shown(row["answered_by"]["scoring"][-1])
-    tools, tuned = _evidence(row).overall_tools, inputs.get("tuned", "")
-    return Subject(model, inputs.get("prompts", ""), tools, inputs.get("curves", ""), tuned)
+    prompt, tuned = inputs.get("prompt", ""), inputs.get("tuned", False)
+    return Subject(model, prompt, tuned, _evidence(row).overall_tools, inputs.get("curves", ""))
 
 
 def fusion_row(row: Row, labels: Mapping[str, float] | None = None) -> FusionRow:

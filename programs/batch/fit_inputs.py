@@ -1,7 +1,7 @@
 """Compute the key ``fusion`` of a row: the inputs of a fusion fit that the documented keys lack.
 
 A fit (``fusion.profile``) compares the model's level probabilities and the tools' mean, which every row has, with
-independent tools, which a rating does not run. It must not mix models, prompts or tools.
+independent tools, which a rating does not run. It must not mix models, scoring prompts or tools.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -12,9 +12,8 @@ from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.fusion.configured import curves_digest
 from agenticiqa.programs.fusion.interval import backend_shown
 from agenticiqa.programs.images import LoadedImage
-from agenticiqa.programs.images.files import digest
 from agenticiqa.programs.result import Assessment
-from agenticiqa.programs.saving import prompts_of, scoring_prompt
+from agenticiqa.programs.saving import ScoringPrompt, scoring_prompt
 from agenticiqa.programs.stages.side_by_side import cpu_slot
 from agenticiqa.programs.tools import TOOLS
 from agenticiqa.programs.tools.metrics.learned_iqa import TOOL as LEARNED_IQA
@@ -43,18 +42,14 @@ def rows_with_fit_inputs(
     if not program.questions:
         return to_row
     tools = getattr(program.executor, "toolbox", {})
-    return partial(_row, to_row, prompts_digest(program), scoring_prompt(program), tools)
+    return partial(_row, to_row, scoring_prompt(program), tools)
 
 
-def prompts_digest(program: AgenticIQA) -> str:
-    """Return a digest of the program's instructions, field descriptions and worked examples, tuned or not."""
-    return digest(prompts_of(program))
-
-
-def fit_inputs(result: Assessment, prompts: str, tools: Mapping[str, Tool]) -> dict[str, Any] | None:
+def fit_inputs(result: Assessment, prompt: ScoringPrompt, tools: Mapping[str, Tool]) -> dict[str, Any] | None:
     """Return the value of the row's key ``fusion``; ``None`` unless a model gave the rating's probabilities.
 
-    - ``model``: the backend that gave the probabilities, named as in a configuration; ``prompts``: the given digest
+    - ``model``: the backend that gave the probabilities, named as in a configuration
+    - ``prompt`` and ``tuned``: the digest of its prompt, and whether that was tuned
     - ``curves``: a digest of the curves of the tools in the rating
     - ``third_tools``: raw values by name, each on the scale of its metric, for the whole image or for a copy with 1024
       pixels on the longer side; a tool that fails is left out
@@ -64,7 +59,8 @@ def fit_inputs(result: Assessment, prompts: str, tools: Mapping[str, Tool]) -> d
         return None
     return {
         "model": backend_shown(answered[-1]),
-        "prompts": prompts,
+        "prompt": prompt.digest,
+        "tuned": prompt.is_tuned,
         "curves": curves_digest(evidence.overall_tools, tools),
         "third_tools": third_tools(result.image, _names(evidence.overall_tools, result.reference)),
     }
@@ -93,10 +89,7 @@ def _names(rated: tuple[str, ...], reference: LoadedImage | None) -> tuple[str, 
 
 
 def _row(
-    to_row: Callable[[Assessment], Row], prompts: str, tuned: str, tools: Mapping[str, Tool], result: Assessment
+    to_row: Callable[[Assessment], Row], prompt: ScoringPrompt, tools: Mapping[str, Tool], result: Assessment
 ) -> Row:
-    row = to_row(result)
-    inputs = fit_inputs(result, prompts, tools)
-    if inputs is None:
-        return row
-    return {**row, "fusion": {**inputs, "tuned": tuned} if tuned else inputs}
+    row, inputs = to_row(result), fit_inputs(result, prompt, tools)
+    return row if inputs is None else {**row, "fusion": inputs}

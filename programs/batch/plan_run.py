@@ -18,7 +18,6 @@ from agenticiqa.programs.backends.engine import Model
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.results_file import Identity, ResultsFile, Resumed, Row, question_of, resume
 from agenticiqa.programs.errors import ImageError, UserError
-from agenticiqa.programs.fusion.configured import warn_of_other_prompts
 from agenticiqa.programs.fusion.profile import read_fusion_profile
 from agenticiqa.programs.images import ImageSource, LoadedImage, UndecodedImage, name_of
 from agenticiqa.programs.images.files import digest, printable_path, sha256_of
@@ -50,14 +49,9 @@ class RunPlan:
 
 
 def plan_run(config: Config, jobs: Sequence[Job], results: ResultsFile | None) -> RunPlan:
-    """Plan a run over ``jobs``, without jobs that have a current result in ``results``.
-
-    Log a warning about a fusion profile that was fitted with other prompts.
-    """
+    """Plan a run over ``jobs``, without jobs that have a current result in ``results``."""
     program = AgenticIQA.from_config(config)
     settings = run_settings(program, config)
-    if config.fusion.profile is not None:
-        warn_of_other_prompts(config, settings["prompts"])
     if results is None:
         return RunPlan(program, settings, jobs, list(jobs))
     resumed = find_finished(jobs, results, settings)

@@ -13,6 +13,7 @@ from agenticiqa.programs.fusion.formula import ScoreFusion, default_fusion, offl
 from agenticiqa.programs.fusion.interval import backend_shown
 from agenticiqa.programs.fusion.profile import FusionProfile, read_fusion_profile
 from agenticiqa.programs.images.files import digest, source_digest
+from agenticiqa.programs.saving import ScoringPrompt
 from agenticiqa.programs.tools.tool import OWN, Tool
 from agenticiqa.programs.tools.tool_curves import ToolCurve
 
@@ -26,8 +27,7 @@ def fusion_of(config: Config, tools: Mapping[str, Tool], backend: Backend | None
 
     Raises UserError, in one line, for an invalid file and for a profile of another model or of other tools. The offline
     program uses no model, so it ignores a profile with a log message. DSPy's own model is not compared, because it is
-    unknown before the call. Other prompts hardly change a model's error, so they cause only a warning at the start of
-    a run (``warn_of_other_prompts``).
+    unknown before the call. Prompts are compared after they are loaded (``check_prompt``).
     """
     if config.fusion.profile is None:
         return default_fusion(config.fusion) if backend else offline_fusion(config.fusion)
@@ -53,35 +53,25 @@ def refuse_foreign(profile: FusionProfile, name: str, backend: Backend, tools: M
         )
 
 
-def refuse_other_prompts(config: Config, scoring: str) -> None:
-    """Raise UserError if the profile was fitted with another tuned scorer prompt than that with digest ``scoring``.
+def check_prompt(file: str | None, fusion: ScoreFusion | None, now: ScoringPrompt) -> None:
+    """Raise UserError if the profile of a file was fitted with another tuned scoring prompt.
 
-    A tuned prompt changes a model's levels much more than the prompts of another release, which cause only a warning.
+    Another shipped prompt only causes a warning, because the wording of a release changes a model's levels much less.
     """
-    name, profile = _profile_in_use(config)
-    if profile and profile.tuned and profile.tuned != scoring:
+    profile = fusion.profile if fusion else None
+    if file is None or profile is None or profile.prompt in ("", now.digest):
+        return
+    title = f"fusion profile {Path(file).name}"
+    if profile.tuned:
         raise UserError(
-            f"fusion profile {name}: fitted with other tuned prompts; name the folder of those prompts with "
-            "--prompts or the key prompts, or remove fusion from the configuration"
+            f"{title}: fitted with another tuned scoring prompt; name the folder of that prompt with --prompts or the "
+            "key prompts, or remove fusion from the configuration"
         )
-
-
-def warn_of_other_prompts(config: Config, prompts: str) -> None:
-    """Log a warning if the configuration's profile was fitted with prompts of another digest."""
-    name, profile = _profile_in_use(config)
-    if profile and profile.prompts and profile.prompts != prompts and not profile.tuned:
-        logger.warning(
-            "fusion profile %s: fitted with other prompts (%s, now %s), but still used; to fit it again, run "
-            "'agenticiqa calibrate fusion'",
-            *(name, profile.prompts, prompts),
-        )
-
-
-def _profile_in_use(config: Config) -> tuple[str, FusionProfile | None]:
-    """Return the name of the profile's file and the profile; ``None`` if the summarizer asks no model."""
-    if config.fusion.profile is None or config.summarizer.is_offline:
-        return "", None
-    return Path(config.fusion.profile).name, read_fusion_profile(config.fusion.profile)
+    logger.warning(
+        "%s: fitted with another scoring prompt (%s, now %s), but still used; to fit it again, run 'agenticiqa "
+        "calibrate fusion'",
+        *(title, profile.prompt, now.digest),
+    )
 
 
 def curves_digest(names: tuple[str, ...], tools: Mapping[str, Tool]) -> str:

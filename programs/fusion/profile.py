@@ -16,7 +16,9 @@ from agenticiqa.signatures.vocabulary import ImageKind
 
 HEADER = """\
 # A fusion profile, written by "agenticiqa calibrate fusion": the errors of the tools and of one model, in levels, and
-# the mapping of the model's expected level to the scale. To use it, write "fusion: THIS_FILE" in a configuration.
+# the mapping of the model's expected level to the scale. It depends on the model and the prompt that give the score,
+# and on the tools and their curves. To use it, add "--fusion THIS_FILE" to a command with that model, or write
+# "fusion: THIS_FILE" in its configuration.
 """
 LARGEST_ERROR = 100.0  # levels; a tool score or a model with this error has no influence
 NEAREST_END = 0.005  # share of the scale; expectations nearer to its ends are clipped to this distance
@@ -46,16 +48,16 @@ class FusionProfile(Section):
     ``quality_mean`` and ``quality_std`` are the mean and the deviation of the MOS of the images; they replace the tool
     score if there is none. ``reliability`` has the correlations of ``tool`` and ``model`` with the true MOS, and each
     estimate for the model. ``images`` is the number of images, ``labels`` the number of those with MOS in the fit.
-    ``prior_std`` is the standard deviation of the reliability of models, which the fit assumed. ``backend``,
-    ``prompts`` (a digest), ``toolset`` and ``curves`` (a digest of the tools' curves) identify the model and the tools;
-    one that is empty fits any. ``image_kind`` is the kind of image that the tools recognized, ``None`` if unknown.
-    ``tuned`` is the digest of a tuned scorer prompt, empty for the shipped prompt.
+    ``prior_std`` is the standard deviation of the reliability of models, which the fit assumed. ``backend``
+    and ``prompt`` (a digest) identify the model and the prompt that give the score, ``toolset`` and ``curves`` (a
+    digest) the tools and their curves; one that is empty fits any. ``tuned`` is whether the prompt was tuned.
+    ``image_kind`` is the kind of image that the tools recognized, ``None`` if unknown.
     """
 
     format: Literal[1] = 1
     backend: str = ""
-    prompts: str = ""
-    tuned: str = ""
+    prompt: str = ""
+    tuned: bool = False
     toolset: tuple[str, ...] = ()
     curves: str = ""
     image_kind: ImageKind | None = None

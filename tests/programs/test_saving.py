@@ -19,6 +19,7 @@ from agenticiqa.programs.stages.ask import SAVED_END, SAVED_START, CheckedPredic
 from agenticiqa.signatures.replan import DecideReplan
 from agenticiqa.signatures.summarizer import Answer, AnswerQuestion
 from support.engine import scripted_lm
+from support.simulated_tuning import SCORER
 
 
 class Program(dspy.Module):
@@ -148,15 +149,16 @@ def test_a_scorer_tuned_under_fast_is_used_wherever_a_model_scores(
     asked = {"backend": "vllm.test", "api_base": "http://127.0.0.1:9/v1"}
     all_asked = Config(**dict.fromkeys(STAGES, asked))
     program = AgenticIQA.from_config(all_asked.model_copy(update={"mode": "fast"}))
-    scorer = dict(program.named_predictors())[saving.SCORER]
-    assert saving.scoring_prompt(program) == ""
+    scorer, shipped = dict(program.named_predictors())[SCORER], saving.scoring_prompt(program)
+    assert not shipped.is_tuned
     scorer.signature = scorer.signature.with_instructions("Weigh the blur.")
-    assert saving.scoring_prompt(program) != ""
+    assert saving.scoring_prompt(program).is_tuned
+    assert saving.scoring_prompt(program).digest != shipped.digest
     program.save(tmp_path / saving.PROMPTS_FILE)
     blind = {"planner": {**asked, "sees_images": False}, "summarizer": asked}
     for config in (all_asked, Config(**blind), Config(summarizer=asked)):
         loaded = AgenticIQA.from_config(config.model_copy(update={"prompts": str(tmp_path)}))
-        assert dict(loaded.named_predictors())[saving.SCORER].signature.instructions == "Weigh the blur."
+        assert dict(loaded.named_predictors())[SCORER].signature.instructions == "Weigh the blur."
         assert saving.scoring_prompt(loaded) == saving.scoring_prompt(program)
     assert "planner.ask.predict: saved with other input or output fields" in caplog.text
     with pytest.raises(StateError, match="this program has no such predictor"):

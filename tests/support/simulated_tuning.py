@@ -19,6 +19,7 @@ from support.fake_server import Answer, Server, by_stage, fake_server, field_of,
 from support.loopback import Reply
 from support.scripted_answers import STAND, plan
 
+SCORER = "summarizer.score.ask.predict"
 PHRASE = "weigh blockiness"
 DETECTION = {"distortion_set": [{"region": "Global", "distortions": ["Compression"]}]}
 ANALYSIS = {

@@ -6,14 +6,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from agenticiqa.eval.cli import main
+from agenticiqa.eval.optimize.measurements import with_instructions
+from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.batch.fit_fusion import fit_rows
 from agenticiqa.programs.cli.sinks import Appending
 from agenticiqa.programs.fusion.profile import FusionProfile, read_fusion_profile
+from agenticiqa.signatures.summarizer import ScoreQuality
 from support.fake_server import Server, fake_server
 from support.files import json_lines
 from support.rated_album import Rater, make_album, rating_configuration
+from support.simulated_tuning import SCORER
 
 pytestmark = pytest.mark.slow
 
@@ -73,7 +78,7 @@ def test_photos_are_rated_after_the_cost_is_printed_and_the_profile_is_used(
     assert printed.startswith(shown), "the cost is printed first, as with --dry-run"
     assert f"{out}: a fusion profile for vllm.test and LEARNED-IQA was fitted to 14 images, without MOS" in printed
     assert "Use 50 or more images" in printed
-    assert f'add "fusion: {out}" to a configuration with vllm.test as summarizer' in printed
+    assert f"To use it, add --fusion {out} to commands with --backend vllm.test, or fusion: {out} to" in printed
     profile = read_fusion_profile(out)
     assert (profile.backend, profile.toolset, profile.images, profile.labels) == ("vllm.test", ("LEARNED-IQA",), 14, 0)
     assert profile.fitted_on is not None
@@ -88,6 +93,40 @@ def test_photos_are_rated_after_the_cost_is_printed_and_the_profile_is_used(
     assert after.keys() == by_image.keys()
     assert after != by_image
     assert "warn" not in capsys.readouterr().err.lower()
+
+
+def test_a_profile_depends_only_on_the_prompt_of_the_score(
+    photos: Path,
+    server: Server,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is fitted with a model in all stages, and used where only the summarizer asks that model."""
+    monkeypatch.chdir(tmp_path)
+    asked, photo = ("--backend", "vllm.test", "--api-base", server.url), str(min(photos.iterdir()))
+    only_score = {"summarizer": {"backend": "vllm.test", "api_base": server.url}}
+    with_instructions(AgenticIQA.from_config(only_score), {SCORER: "Weigh the blur."}).save("tuned.json")
+    tuned = ("--prompts", "tuned.json")
+    for name, prompts in (("shipped.yaml", ()), ("tuned.yaml", tuned)):
+        assert calibrate(photos, *asked, *prompts, "--out", name) == 0
+        Path(f"with_{name}").write_text(yaml.safe_dump({**only_score, "fusion": name}))
+
+    def reported(*command: str) -> tuple[int, str]:
+        capsys.readouterr()
+        return main(["assess", photo, *command]), capsys.readouterr().err
+
+    same = ["--config", "with_shipped.yaml"], [*asked, "--fusion", "shipped.yaml"]
+    for command in (*same, ["--config", "with_tuned.yaml", *tuned]):
+        assert reported(*command) == (0, "")
+    status, refused = reported("--config", "with_tuned.yaml")
+    assert (status, "fitted with another tuned scoring prompt" in refused) == (2, True)
+    other_release = ScoreQuality.with_instructions("Rate the image.")
+    for module in ("stages.scorer", "saving"):
+        monkeypatch.setattr(f"agenticiqa.programs.{module}.ScoreQuality", other_release)
+    for command in (*same, [*same[0], *tuned]):
+        status, warned = reported(*command)
+        assert (status, warned.count("shipped.yaml: fitted with another scoring prompt")) == (0, 1)
 
 
 def test_a_finished_run_is_fitted_without_a_model_and_its_scores_change_without_one(

@@ -19,13 +19,12 @@ from agenticiqa.eval.optimize.measurements import with_instructions
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.batch.results_file import ResultsFile
 from agenticiqa.programs.cli.status import UNSCORED
-from agenticiqa.programs.saving import SCORER
 from agenticiqa.programs.tools import training_images
 from support.fake_server import bad_json, bad_key, by_stage, fake_server, server_error
 from support.files import report_of, rows_of
 from support.loopback import Body, Reply
 from support.scripted_answers import ASSESSMENT
-from support.simulated_tuning import PHRASE, model_at, simulated_models
+from support.simulated_tuning import PHRASE, SCORER, model_at, simulated_models
 from support.training_digests import write_digests
 
 MakeLabels = Callable[..., Path]

@@ -25,10 +25,9 @@ from agenticiqa.eval.optimize.tuning import optimize
 from agenticiqa.eval.tasks.task import labels_sha256
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.graph import build_graph
-from agenticiqa.programs.saving import SCORER
 from support.fake_server import Server, fake_server, field_of, images_of, text_of
 from support.loopback import Body, Reply
-from support.simulated_tuning import ANALYSIS, PHRASE, counted, model_at, simulated_models, simulation
+from support.simulated_tuning import ANALYSIS, PHRASE, SCORER, counted, model_at, simulated_models, simulation
 from support.snippets import snippets
 
 pytestmark = pytest.mark.slow

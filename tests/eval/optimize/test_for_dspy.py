@@ -127,13 +127,13 @@ def test_only_the_predictors_of_a_rating_are_tuned_by_default(program: AgenticIQ
 def test_frozen_prompts_count_in_digests_and_are_loaded(program: AgenticIQA, tmp_path: Path) -> None:
     for _, predictor in program.named_predictors():
         predictor.signature = predictor.signature.with_instructions("Look twice.")
-    frozen = freeze(program, "planner")
-    assert prompts_of(frozen) == prompts_of(program) != prompts_of(freeze(AgenticIQA(), "planner"))
-    assert scoring_prompt(frozen) == scoring_prompt(program) != ""
+    frozen, other = freeze(program, "planner"), freeze(AgenticIQA(), "planner")
+    assert prompts_of(frozen) == prompts_of(program) != prompts_of(other)
+    assert scoring_prompt(frozen) == scoring_prompt(program) != scoring_prompt(other)
+    assert scoring_prompt(program).is_tuned
     program.save(tmp_path / "all.json")
     frozen.save(tmp_path / "planner.json")
     assert set(json.loads((tmp_path / "planner.json").read_text())["state"]) == {"planner.ask.predict"}
-    other = freeze(AgenticIQA(), "planner")
     other.load(tmp_path / "all.json")
     assert prompts_of(other) == prompts_of(program)
 

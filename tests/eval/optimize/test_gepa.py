@@ -11,11 +11,10 @@ import pytest
 
 from agenticiqa.eval.cli import main
 from agenticiqa.eval.optimize.search import KEPT_MONEY
-from agenticiqa.programs.saving import SCORER
 from agenticiqa.signatures.summarizer import ScoreQuality
 from support.fake_server import bad_key, fake_server
 from support.loopback import Body, Reply
-from support.simulated_tuning import PHRASE, model_at, simulation
+from support.simulated_tuning import PHRASE, SCORER, model_at, simulation
 
 MakeLabels = Callable[..., Path]
 TEXTS = ("new_instruction", "proposed_instruction", "instruction", "observations", "summary", "discussion")

@@ -50,7 +50,7 @@ def row(number: int, quality: float, model: float, **fusion: Any) -> Row:
         "executor_evidence": evidence,
         "summarizer_result": scores,
         "answered_by": {"scoring": ["vllm/test"]},
-        "fusion": {"model": "vllm.test", "prompts": "p", "curves": "c", **fusion},
+        "fusion": {"model": "vllm.test", "prompt": "p", "curves": "c", **fusion},
     }
 
 
@@ -73,7 +73,7 @@ def test_the_order_of_the_rows_changes_no_digit(rows: list[Row]) -> None:
 
 def test_a_profile_records_its_subject_and_uses_labels(rows: list[Row]) -> None:
     fit = fit_rows(rows)
-    assert (fit.profile.backend, fit.profile.prompts, fit.profile.toolset, fit.profile.curves, fit.profile.images) == (
+    assert (fit.profile.backend, fit.profile.prompt, fit.profile.toolset, fit.profile.curves, fit.profile.images) == (
         "vllm.test",
         "p",
         ("LEARNED-IQA",),
@@ -114,9 +114,11 @@ def test_unusable_rows_are_left_out_and_counted(rows: list[Row], reason: str) ->
 
 
 def test_the_model_with_the_most_rows_is_fitted_and_an_image_counts_once(rows: list[Row]) -> None:
-    other = [{**each, "fusion": {**each["fusion"], "model": "vllm.other"}} for each in rows[:20]]
-    fit = fit_rows([*other, *rows[20:], *rows[20:30]])
-    assert (fit.profile.backend, fit.profile.images, fit.not_used) == ("vllm.test", 40, {ANOTHER: 20})
+    for another in ({"model": "vllm.other"}, {"prompt": "q"}, {"tuned": True}, {"curves": "d"}):
+        other = [{**each, "fusion": {**each["fusion"], **another}} for each in rows[:20]]
+        fit = fit_rows([*other, *rows[20:], *rows[20:30]])
+        assert (fit.profile.backend, fit.profile.images, fit.not_used) == ("vllm.test", 40, {ANOTHER: 20})
+        assert (fit.profile.prompt, fit.profile.tuned) == ("p", False)
     asked_twice = [{**each, "query": "Rate the sky.", "quality_probs": rows[0]["quality_probs"]} for each in rows]
     assert fit_rows([*asked_twice, *rows]).profile == fit_rows([*rows, *asked_twice]).profile == fit_rows(rows).profile
     assert not_used_text({"b": 2, "a": 2, "c": 3}) == "3 c, 2 a, 2 b"

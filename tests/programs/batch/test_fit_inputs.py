@@ -10,11 +10,11 @@ from PIL import Image
 from agenticiqa.eval.cli import main
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.batch.assess_many import assess_many
-from agenticiqa.programs.batch.fit_inputs import prompts_digest, rows_with_fit_inputs, third_tools
-from agenticiqa.programs.batch.plan_run import run_settings
+from agenticiqa.programs.batch.fit_inputs import rows_with_fit_inputs, third_tools
 from agenticiqa.programs.fusion.configured import curves_digest
 from agenticiqa.programs.images import load
 from agenticiqa.programs.result import Assessment
+from agenticiqa.programs.saving import scoring_prompt
 from agenticiqa.programs.tools import TOOLS, toolbox
 from agenticiqa.programs.tools.statistics.parts import in_working_size
 from support.distortion_levels import scene
@@ -30,17 +30,18 @@ def photo(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_row_has_the_model_the_prompts_and_the_values_of_third_tools(photo: Path, tmp_path: Path) -> None:
+def test_a_row_has_the_model_its_prompt_and_the_values_of_third_tools(photo: Path, tmp_path: Path) -> None:
     out = tmp_path / "scores.jsonl"
     with fake_server(by_stage(SCRIPT)) as server:
         file = configuration(tmp_path, server.url)
         assert main(["assess", str(photo), "--config", str(file), "--jsonl", str(out)]) == 0
     row, pixels = json.loads(out.read_text()), np.asarray(Image.open(photo))
-    settings = json.loads(Path(f"{out}.summary.json").read_text())["settings"]
+    prompt = scoring_prompt(AgenticIQA.from_config(file))
     measured = {name: TOOLS[name].measure(pixels) for name in ("NIQE", "EDGE-SHARPNESS")}
     assert row["fusion"] == {
         "model": "vllm.test",
-        "prompts": settings["prompts"],
+        "prompt": prompt.digest,
+        "tuned": False,
         "curves": curves_digest(("LEARNED-IQA",), toolbox()),
         "third_tools": measured,
     }
@@ -54,16 +55,14 @@ def test_rows_of_a_labeled_run_have_fit_inputs_too(tmp_path: Path, photo: Path) 
         assert main(["evaluate", labels, "--config", str(file), "--out", str(run)]) == 0
     row = json.loads((run / "results.jsonl").read_text())
     assert row["fusion"]["third_tools"].keys() == {"NIQE", "EDGE-SHARPNESS"}
-    assert row["fusion"]["prompts"] == json.loads((run / "run.json").read_text())["prompts"]
+    assert row["fusion"]["prompt"] == scoring_prompt(AgenticIQA.from_config(file)).digest
 
 
 def test_rows_without_a_rating_by_a_model_have_no_fit_inputs(photo: Path) -> None:
     offline = AgenticIQA.offline()
     assert rows_with_fit_inputs(offline) is Assessment.to_dict
     with fake_server(by_stage(SCRIPT)) as server:
-        config = config_for(server)
-        program = AgenticIQA.from_config(config)
-        assert prompts_digest(program) == run_settings(program, config)["prompts"]
+        program = AgenticIQA.from_config(config_for(server))
         jobs = [str(photo)]
         (rated,) = (row for _, row in assess_many(program, jobs, 1, rows_with_fit_inputs(program)))
         assert "fusion" in rated

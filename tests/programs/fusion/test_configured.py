@@ -16,17 +16,18 @@ from agenticiqa.eval.cli import main
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.batch.plan_run import run_settings
 from agenticiqa.programs.errors import UserError
-from agenticiqa.programs.fusion.configured import curves_digest, warn_of_other_prompts
+from agenticiqa.programs.fusion.configured import curves_digest
 from agenticiqa.programs.fusion.formula import RULES, ScoreFusion, default_fusion
 from agenticiqa.programs.fusion.interval import FusedScore, backend_shown, fused_score
 from agenticiqa.programs.fusion.profile import write_fusion_profile
 from agenticiqa.programs.images.files import digest
-from agenticiqa.programs.saving import SCORER, scoring_prompt
+from agenticiqa.programs.saving import scoring_prompt
 from agenticiqa.programs.tools import toolbox
 from agenticiqa.signatures.types import ExecutorOutput
 from support.fake_server import by_stage, fake_server, server_error
 from support.profiles import TYPICAL, Halfway
 from support.scripted_answers import SCRIPT
+from support.simulated_tuning import SCORER
 
 SERVER = "http://127.0.0.1:9/v1"  # no request is sent
 TOOLS = ("LEARNED-IQA",)
@@ -97,8 +98,8 @@ def test_a_profile_of_tuned_prompts_is_used_with_these_and_refused_with_others(t
     scorer.signature = scorer.signature.with_instructions("Weigh the blur.")
     tuned = tmp_path / "tuned"
     program.save(tuned / "prompts.json")
-    written(tmp_path, tuned=scoring_prompt(program), model_error=0.4)
-    with pytest.raises(UserError, match="fitted with other tuned prompts"):
+    written(tmp_path, prompt=scoring_prompt(program).digest, tuned=True, model_error=0.4)
+    with pytest.raises(UserError, match="fitted with another tuned scoring prompt"):
         AgenticIQA.from_config(configured(tmp_path))
     (tmp_path / "profile.yaml").rename(tuned / "fusion.yaml")
     stage = {"backend": "vllm.test", "api_base": SERVER}
@@ -139,14 +140,27 @@ def test_a_missing_or_damaged_profile_is_reported_in_one_line(
     assert main(["assess", "examples/chelsea_noise.png", "--config", str(config), "--dry-run"]) == 2
 
 
-def test_other_prompts_only_cause_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    written(tmp_path, prompts="0123456789abcdef")
-    config = configured(tmp_path)
+LEVELS = {"backend": "vllm.test", "api_base": SERVER}
+
+
+@pytest.mark.parametrize(
+    ("changes", "others"),
+    [({}, {"levels": LEVELS}), ({"levels": LEVELS}, {"levels": {**LEVELS, "prompt": "q-align"}})],
+)
+def test_only_another_prompt_of_the_score_causes_a_warning(
+    changes: dict[str, Any], others: dict[str, Any], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    config, other = (Config(**keys).with_backend("vllm.test", SERVER) for keys in (changes, others))
+    prompt, of_other = (scoring_prompt(AgenticIQA.from_config(each)) for each in (config, other))
+    assert (prompt.is_tuned, of_other.is_tuned) == (False, False)
+    written(tmp_path, prompt=prompt.digest)
     with caplog.at_level(logging.WARNING):
-        warn_of_other_prompts(config, "0123456789abcdef")
+        for each in (config, Config(summarizer=config.summarizer, levels=config.levels)):
+            AgenticIQA.from_config(each.model_copy(update={"fusion": configured(tmp_path).fusion}))
         assert not caplog.records
-        warn_of_other_prompts(config, "fedcba9876543210")
-    assert "fitted with other prompts (0123456789abcdef, now fedcba9876543210)" in caplog.text
+        AgenticIQA.from_config(other.model_copy(update={"fusion": configured(tmp_path).fusion}))
+    (said,) = (record.getMessage() for record in caplog.records)
+    assert f"fitted with another scoring prompt ({prompt.digest}, now {of_other.digest})" in said
 
 
 def test_offline_a_profile_is_not_used(tmp_path: Path) -> None:
