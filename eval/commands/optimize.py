@@ -53,6 +53,8 @@ def run(args: Namespace) -> int:
     if args.warm:
         args.prompts = args.warm
     configured = config_from(args)
+    if missing := _missing_models(args, configured):
+        raise UserError(f"optimize needs two models: add {', and '.join(missing)}")
     config = configured.without_fusion()
     limits = limits_from(args, config)
     program = configured_program(config)
@@ -77,6 +79,15 @@ def run(args: Namespace) -> int:
     write(tuned, args.out, {**about, "search": _search_figures(tuned)})
     _print_outcome(tuned, args.out)
     return OK if tuned.kept else SOME_FAILED
+
+
+def _missing_models(args: Namespace, config: Config) -> list[str]:
+    """Return the options of the models that are not named, with what they are for."""
+    named = {
+        "--backend (or --config) for the one to tune": not config.is_offline,
+        "--reflection-backend for the one that writes instructions": args.reflection_backend,
+    }
+    return [option for option, given in named.items() if not given]
 
 
 def _settings(args: Namespace, scale: MosScale | None) -> TuningSettings:
@@ -147,8 +158,6 @@ def _print_outcome(tuned: Tuned, out: Path) -> None:
 
 def reflection_model(args: Namespace, price: Price | None = None) -> dspy.LM:
     """Return the model that writes instructions, at temperature 1. Raises BackendError as ``backends.connect`` does."""
-    if not args.reflection_backend:
-        raise UserError("a model is needed to write instructions: name it with --reflection-backend")
     stage = StageConfig(
         backend=args.reflection_backend,
         api_base=args.reflection_api_base,

@@ -61,7 +61,7 @@ def tunable(program: AgenticIQA, stage: Stage) -> dict[str, type[dspy.Signature]
     if program.questions and not signatures:
         raise UserError("nothing to tune: the prompt of the levels scorer is fixed, as its models were trained on it")
     if not signatures:
-        raise UserError("nothing to tune: no stage uses a model; name one with --backend or --config")
+        raise UserError("nothing to tune: no stage of the program uses a model")
     raise UserError(f"nothing to tune: --stage {stage} uses no model in this configuration")
 
 

@@ -30,9 +30,9 @@ COUNTED = {
     "output_tokens": "output tokens",
 }
 ESTIMATED = (
-    "Nothing was sent. Calls and tokens are estimated from the real prompts and the providers' published rules for "
-    "images, for one pass without retries. Images without a distortion need fewer calls; rejected answers and "
-    "new plans need more. To set an upper bound, use --max-calls or --max-usd."
+    "Calls and tokens are estimated from the real prompts and the providers' published rules for images, for one pass "
+    "without retries. Images without a distortion need fewer calls; rejected answers and new plans need more. To set "
+    "an upper bound, use --max-calls or --max-usd."
 )
 
 
@@ -84,10 +84,10 @@ def at_batch_prices(config: Config) -> Config:
 
 
 def print_expected(args: Namespace, config: Config, jobs: Sequence[Job], *, as_json: bool = False) -> None:
-    """Print the expected cost of a run and the number of batches, given the limits of the providers."""
+    """Print the expected cost of a dry run and the number of batches, given the limits of the providers."""
     print_models(config)
     expected = estimate(config, jobs)
-    print_estimate(expected, as_json=as_json)
+    print_estimate(expected, is_dry=True, as_json=as_json)
     if as_json or not args.batch:
         return
     requests, size, batches = 0, 0, 0
@@ -100,8 +100,8 @@ def print_expected(args: Namespace, config: Config, jobs: Sequence[Job], *, as_j
     )
 
 
-def print_estimate(cost: Estimate, as_json: bool = False) -> None:
-    """Print the estimate of a run as a table, or as one JSON object, on stdout."""
+def print_estimate(cost: Estimate, *, is_dry: bool = False, as_json: bool = False) -> None:
+    """Print the estimate of a run, or of a dry one, as a table, or as one JSON object, on stdout."""
     if as_json:
         whole = {"images": cost.images, "questions": cost.questions, "refused": cost.refused, "stages": cost.rows()}
         print(json.dumps(whole, ensure_ascii=False, indent=2))
@@ -119,7 +119,7 @@ def print_estimate(cost: Estimate, as_json: bool = False) -> None:
         lines.append([row["stage"], *counts, usd, *([row["model"]] if several else [])])
     print(f"{about}, for {', '.join(models)}:")
     print_lines(("stage", *COUNTED.values(), "USD", *several), lines, numbers=range(1, len(COUNTED) + 2))
-    print_remark(ESTIMATED)
+    print_remark(f"Nothing was sent. {ESTIMATED}" if is_dry else ESTIMATED)
     for refusal in cost.refused:
         print_error(refusal)
 

@@ -68,14 +68,17 @@ def test_photos_are_rated_after_the_cost_is_printed_and_the_profile_is_used(
 ) -> None:
     out, config = tmp_path / "profile.yaml", rating_configuration(tmp_path, server.url)
     assert calibrate("--config", config, photos, "--out", out, "--dry-run") == 0
-    shown = capsys.readouterr().out
+    shown, remark = capsys.readouterr()
     assert "14 questions about 14 images, for vllm.test" in shown
+    assert remark.startswith("Nothing was sent. Calls and tokens are estimated")
     assert server.requests == []
     assert not out.exists()
 
     assert calibrate("--config", config, photos, "--out", out) == 0
-    printed = capsys.readouterr().out
+    printed, remarks = capsys.readouterr()
     assert printed.startswith(shown), "the cost is printed first, as with --dry-run"
+    assert remark.removeprefix("Nothing was sent. ") in remarks
+    assert "Nothing was sent" not in remarks
     assert f"{out}: a fusion profile for vllm.test and LEARNED-IQA was fitted to 14 images, without MOS" in printed
     assert "Use 50 or more images" in printed
     assert f"To use it, add --fusion {out} to commands with --backend vllm.test, or fusion: {out} to" in printed
