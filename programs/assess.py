@@ -208,7 +208,7 @@ class AgenticIQA(SavedProgram):
         program.backend = backend_name(config)
         if config.prompts is not None:
             program.load(config.prompts)
-        check_prompt(config.fusion.profile, program.fusion, scoring_prompt(program))
+        check_prompt(config.fusion.profile, program.fusion, scoring_prompt(program).digest)
         return program
 
     @property

@@ -13,7 +13,6 @@ from agenticiqa.programs.fusion.formula import ScoreFusion, default_fusion, offl
 from agenticiqa.programs.fusion.interval import backend_shown
 from agenticiqa.programs.fusion.profile import FusionProfile, read_fusion_profile
 from agenticiqa.programs.images.files import digest, source_digest
-from agenticiqa.programs.saving import ScoringPrompt
 from agenticiqa.programs.tools.tool import OWN, Tool
 from agenticiqa.programs.tools.tool_curves import ToolCurve
 
@@ -53,13 +52,13 @@ def refuse_foreign(profile: FusionProfile, name: str, backend: Backend, tools: M
         )
 
 
-def check_prompt(file: str | None, fusion: ScoreFusion | None, now: ScoringPrompt) -> None:
-    """Raise UserError if the profile of a file was fitted with another tuned scoring prompt.
+def check_prompt(file: str | None, fusion: ScoreFusion | None, now: str) -> None:
+    """Raise UserError if the profile of a file was fitted with another tuned scoring prompt than that of digest ``now``.
 
     Another shipped prompt only causes a warning, because the wording of a release changes a model's levels much less.
     """
     profile = fusion.profile if fusion else None
-    if file is None or profile is None or profile.prompt in ("", now.digest):
+    if file is None or profile is None or profile.prompt in ("", now):
         return
     title = f"fusion profile {Path(file).name}"
     if profile.tuned:
@@ -70,7 +69,7 @@ def check_prompt(file: str | None, fusion: ScoreFusion | None, now: ScoringPromp
     logger.warning(
         "%s: fitted with another scoring prompt (%s, now %s), but still used; to fit it again, run 'agenticiqa "
         "calibrate fusion'",
-        *(title, profile.prompt, now.digest),
+        *(title, profile.prompt, now),
     )
 
 
