@@ -63,8 +63,8 @@ examples:
 The command estimates the error of a model, and the score on 1..5 of each of its quality levels. No labels are needed:
 the estimate compares the model with several tools. With fewer than 50 images, a prior has a large weight.
 Ratings are saved beside the profile (profile.rows.jsonl). After Ctrl-C or a limit, run the same command again to
-continue. A profile is valid for one model, its prompts and the tools. Use it with --fusion profile.yaml, or name it in
-a configuration:
+continue. A profile is valid for one model, its scoring prompt and the tools. Use it with --fusion profile.yaml, or name
+it in a configuration:
 
   fusion: profile.yaml
 
@@ -93,14 +93,15 @@ OPTIMIZE_EXAMPLES = """\
 examples:
   agenticiqa optimize labels.csv --backend openai.gpt-4o-mini --reflection-backend openai.gpt-4o --out tuned/ --dry-run
       estimate the cost; without --dry-run, tune the scoring prompt with 400 assessments
-  agenticiqa optimize labels.csv --config mine.yaml --reflection-backend openai.gpt-4o --reflection-price 2.5,10 \\
-      --max-usd 5 --out tuned/
+  agenticiqa optimize labels.csv --backend openai.gpt-4o-mini --reflection-backend openai.gpt-4o --out tuned/ \\
+      --max-usd 5
       spend at most 5 USD, including the final comparison
-  agenticiqa optimize labels.csv ... --out tuned/ --budget 800
+  agenticiqa optimize labels.csv --backend openai.gpt-4o-mini --reflection-backend openai.gpt-4o --out tuned/ \\
+      --budget 800
       continue a search of 400 assessments; finished assessments are not repeated
-  agenticiqa optimize more.csv ... --from tuned/ --out better/
-      start from prompts that were tuned before
-  agenticiqa assess photo.jpg --config mine.yaml --prompts tuned/
+  agenticiqa optimize more.csv --config mine.yaml --reflection-backend openai.gpt-4o --from tuned/ --out better/
+      start from prompts that were tuned before, with the models of a configuration
+  agenticiqa assess photo.jpg --backend openai.gpt-4o-mini --prompts tuned/
       use the tuned prompts
 
 The folder contains prompts.json, fusion.yaml and report.html. fusion.yaml is a fusion profile for the saved prompts;
@@ -346,7 +347,7 @@ OPTIMIZE: Options = (
             Option("--reflection-api-base URL", "its OpenAI-compatible server (not needed for a known provider)"),
             Option("--reflection-key-env NAME", "environment variable with the key of that server"),
             Option(
-                "--reflection-price IN,OUT", "its price in USD per million tokens, such as 2.5,10; --max-usd needs it"
+                "--reflection-price IN,OUT", "its price in USD per million tokens, such as 2.5,10, if it is not known"
             ),
         ),
         "reflection model",

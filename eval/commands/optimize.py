@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import dspy
 
-from agenticiqa.configs import Config, Price, StageConfig
+from agenticiqa.configs import Config, Price, StageConfig, checked
 from agenticiqa.eval.commands.label_options import labels_named
 from agenticiqa.eval.commands.shared import configured_program, continuing
 from agenticiqa.eval.datasets import LabeledImage, MosScale
@@ -26,11 +26,13 @@ from agenticiqa.eval.optimize.tuning import optimize, tunable
 from agenticiqa.eval.questions.catalog import QUESTION_TASKS
 from agenticiqa.eval.questions.task import Item, items_sha256, read_items
 from agenticiqa.eval.runs import made_with, pin
-from agenticiqa.programs.backends.connect import connect, require_address
+from agenticiqa.programs.backends.connect import connect, located, require_address
+from agenticiqa.programs.backends.prices import price_of
 from agenticiqa.programs.backends.run_context import within
 from agenticiqa.programs.cli import render
-from agenticiqa.programs.cli.options import config_from, limits_from
+from agenticiqa.programs.cli.options import config_from, described, limits_from
 from agenticiqa.programs.cli.output_paths import check_outputs
+from agenticiqa.programs.cli.printable import print_note
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.saving import PROMPTS_FILE
@@ -59,11 +61,10 @@ def run(args: Namespace) -> int:
     limits = limits_from(args, config)
     program = configured_program(config)
     predictors = tunable(program, args.stage)
-    price = _price(args)
-    reflection = reflection_model(args, price)
+    writer, reflection = reflection_model(args)
     data = _data(args)
     settings = _settings(args, data.scale)
-    _print_plan(config, data, settings, predictors, args.reflection_backend, price)
+    _print_plan(config, data, settings, predictors, writer)
     if args.dry_run:
         return OK
     check_outputs(args, (), configured, written=[args.out / name for name in (PROMPTS_FILE, PROFILE_FILE, PAGE_FILE)])
@@ -105,12 +106,7 @@ def _settings(args: Namespace, scale: MosScale | None) -> TuningSettings:
 
 
 def _print_plan(
-    config: Config,
-    data: TuningData,
-    settings: TuningSettings,
-    predictors: Collection[str],
-    reflection: str,
-    price: Price | None,
+    config: Config, data: TuningData, settings: TuningSettings, predictors: Collection[str], writer: StageConfig
 ) -> None:
     """Print the prompts to tune, the split, the expected cost, and a note on a small budget."""
     questions = questions_of(data.labels, settings.stage, settings.scale)
@@ -119,7 +115,7 @@ def _print_plan(
     scale = settings.scale
     on_scale = f"; MOS {scale.low:g}..{scale.high:g} are mapped to 1..5" if scale else ""
     print(f"Split by scene: {len(pool)} to tune on, {len(held_out)} held out{on_scale}")
-    cost = expected(config, settings, pool, held_out, reflection, price)
+    cost = expected(config, settings, pool, held_out, writer)
     fitted = fusion_images(settings, len(pool))
     fusion = f", 2 x {fitted} for the fusion profile" if fitted else ""
     print(f"Cost: {settings.budget} assessments{fusion} and 2 x {len(held_out)} for the comparison; {cost.line()}")
@@ -156,8 +152,12 @@ def _print_outcome(tuned: Tuned, out: Path) -> None:
     )
 
 
-def reflection_model(args: Namespace, price: Price | None = None) -> dspy.LM:
-    """Return the model that writes instructions, at temperature 1. Raises BackendError as ``backends.connect`` does."""
+def reflection_model(args: Namespace) -> tuple[StageConfig, dspy.LM]:
+    """Print and return the model that writes instructions, at temperature 1, as a section and connected.
+
+    Raises UserError for a limit without its price, and ConfigError or BackendError for wrong options.
+    """
+    price = args.reflection_price and checked(Price, args.reflection_price, "--reflection-price")
     stage = StageConfig(
         backend=args.reflection_backend,
         api_base=args.reflection_api_base,
@@ -167,29 +167,18 @@ def reflection_model(args: Namespace, price: Price | None = None) -> dspy.LM:
         timeout=600,
         price=price,
     )
+    stage = located(stage)
     require_address(stage, "--reflection-api-base")
     connection = connect(stage)
-    if connection is None:
-        raise UserError("--reflection-backend offline: a model is needed to write instructions; name one")
-    return connection.lms[0]
-
-
-def _price(args: Namespace) -> Price | None:
-    """Return the price of the reflection model. Raises UserError for one that is wrong, or that a limit needs."""
-    if args.reflection_price is None:
-        if args.max_usd is not None:
-            raise UserError(
-                "--max-usd also needs the price of the reflection model: add --reflection-price INPUT,OUTPUT"
-            )
-        return None
-    try:
-        price_in, price_out = map(float, args.reflection_price.split(","))
-        return Price(input=price_in, output=price_out)
-    except ValueError as error:
+    if connection is None or not connection.lms:
+        raise UserError(f"--reflection-backend {stage.backend}: a model is needed to write instructions; name one")
+    if args.max_usd is not None and price_of(stage) is None:
         raise UserError(
-            f"--reflection-price {args.reflection_price}: expected INPUT,OUTPUT in USD per million tokens, such as "
-            "2.5,10"
-        ) from error
+            f"--max-usd needs a price, which is not known for {stage.backend}: give it with --reflection-price IN,OUT "
+            "(USD per million tokens, such as 2.5,10)"
+        )
+    print_note(described(stage))
+    return stage, connection.lms[0]
 
 
 def _data(args: Namespace) -> TuningData:

@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agenticiqa.configs import Config, Price
+from agenticiqa.configs import Config, StageConfig
 from agenticiqa.eval.optimize.items import Stage, TuningQuestion, options_of
 from agenticiqa.eval.optimize.search import AGAIN, FIRST, LOOK, SHOWN
 from agenticiqa.eval.optimize.settings import TuningSettings
 from agenticiqa.programs.backends.models import image_tokens
+from agenticiqa.programs.backends.prices import price_of
 from agenticiqa.programs.batch.cost import estimate, text_tokens
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.images import load
@@ -39,7 +40,7 @@ class Cost:
     def line(self) -> str:
         """Return the cost in words."""
         money = (
-            "cost unknown: set price in the configuration, and --reflection-price"
+            "cost unknown: give unknown prices with --price and --reflection-price"
             if self.usd is None
             else f"about {self.usd:.2f} USD"
         )
@@ -74,10 +75,9 @@ def expected(
     settings: TuningSettings,
     pool: Sequence[TuningQuestion],
     held_out: Sequence[TuningQuestion],
-    reflection: str,
-    price: Price | None,
+    reflection: StageConfig,
 ) -> Cost:
-    """Return the cost of a search and of its comparison; ``reflection`` names the model that writes instructions.
+    """Return the cost of a search and of its comparison; ``reflection`` is the model that writes instructions.
 
     Every question runs through all stages once; further assessments repeat the stages that ``_asked_again`` gives. The
     length of prompts is assumed to stay the same.
@@ -94,10 +94,9 @@ def expected(
     count = proposals_of(assessments) if own_search else assessments // ASSESSED_FOR_AN_INSTRUCTION
     pixels = [load(question.image).size for question in pool[:SHOWN]]
     tokens = REFLECTION_TEXT + SHOWN * FEEDBACK + sum(text_tokens(q.query) for q in pool[:SHOWN])
-    tokens += sum(image_tokens(reflection, size) for size in pixels)
-    known = price is not None and all(s.usd is not None for s in whole)
-    usd = None
-    if price is not None and known:
+    tokens += sum(image_tokens(reflection.backend, size) for size in pixels)
+    price, usd = price_of(reflection), None
+    if price is not None and all(s.usd is not None for s in whole):
         usd = sum(times[s.stage] * (s.usd or 0.0) for s in whole)
         usd += price.usd(count * tokens, count * REFLECTION_ANSWER)
 

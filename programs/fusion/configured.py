@@ -53,9 +53,10 @@ def refuse_foreign(profile: FusionProfile, name: str, backend: Backend, tools: M
 
 
 def check_prompt(file: str | None, fusion: ScoreFusion | None, now: str) -> None:
-    """Raise UserError if the profile of a file was fitted with another tuned scoring prompt than that of digest ``now``.
+    """Raise UserError if the profile of a file was fitted with another tuned scoring prompt.
 
     Another shipped prompt only causes a warning, because the wording of a release changes a model's levels much less.
+    ``now`` is the digest of the program's prompt.
     """
     profile = fusion.profile if fusion else None
     if file is None or profile is None or profile.prompt in ("", now):
