@@ -70,14 +70,14 @@ def test_photos_are_rated_after_the_cost_is_printed_and_the_profile_is_used(
     assert calibrate("--config", config, photos, "--out", out, "--dry-run") == 0
     shown, remark = capsys.readouterr()
     assert "14 questions about 14 images, for vllm.test" in shown
-    assert remark.startswith("Nothing was sent. Calls and tokens are estimated")
+    assert "Nothing was sent. Calls and tokens are estimated" in remark
     assert server.requests == []
     assert not out.exists()
 
     assert calibrate("--config", config, photos, "--out", out) == 0
     printed, remarks = capsys.readouterr()
     assert printed.startswith(shown), "the cost is printed first, as with --dry-run"
-    assert remark.removeprefix("Nothing was sent. ") in remarks
+    assert remark.partition("Nothing was sent. ")[2] in remarks
     assert "Nothing was sent" not in remarks
     assert f"{out}: a fusion profile for vllm.test and LEARNED-IQA was fitted to 14 images, without MOS" in printed
     assert "Use 50 or more images" in printed
@@ -121,7 +121,8 @@ def test_a_profile_depends_only_on_the_prompt_of_the_score(
 
     same = ["--config", "with_shipped.yaml"], [*asked, "--fusion", "shipped.yaml"]
     for command in (*same, ["--config", "with_tuned.yaml", *tuned]):
-        assert reported(*command) == (0, "")
+        status, usual = reported(*command)
+        assert (status, "fitted with" in usual) == (0, False)
     status, refused = reported("--config", "with_tuned.yaml")
     assert (status, "fitted with another tuned scoring prompt" in refused) == (2, True)
     other_release = ScoreQuality.with_instructions("Rate the image.")

@@ -141,6 +141,21 @@ def test_a_dry_run_sends_nothing_and_a_limit_holds_with_a_usable_result(
     assert "--reflection-price" in capsys.readouterr().err
 
 
+def test_the_prices_of_the_line_in_the_readme_are_known(
+    labels: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    readme = Path(__file__).parents[3] / "README.md"
+    (line,) = re.findall("`agenticiqa (optimize .*?)`", readme.read_text())
+    monkeypatch.chdir(labels.parent)
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    assert main([*line.split(), "--dry-run"]) == 0
+    printed, models = capsys.readouterr()
+    assert re.search(r"; about \d+\.\d\d USD\n", printed)
+    assert re.findall(r"openai\.(\S+) at api\.openai\.com", models) == ["gpt-4o-mini", "gpt-4o"]
+    assert main([*line.split(), "--dry-run", "--reflection-price", "2500,10000"]) == 0
+    assert "openai.gpt-4o at api.openai.com/v1, 2500 and 10000 USD" in capsys.readouterr().err
+
+
 def test_all_stages_are_tuned_in_turn_for_about_the_estimated_price_and_unused_ones_are_reported(
     make_labels: MakeLabels, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
