@@ -1,9 +1,9 @@
-"""Send log records to stderr (warnings, or every step) and to a file of JSON lines."""
+"""Send log records to stderr (warnings, or every step), to a spinner, and to a file of JSON lines."""
 
 import logging
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import Any
@@ -19,6 +19,16 @@ LONGEST = 2000  # characters of one message in a file
 FAULTS = frozenset({"retry", "rejected", "unanswered", "fallback"})  # events of servers and answers
 MOST_FAULTS = 7  # lines about faults on stderr without -v
 LEVELS = {-1: logging.ERROR, 0: logging.WARNING, 1: logging.INFO, 2: logging.DEBUG}
+STAGES = {  # what a spinner shows while a model is asked
+    "planner": "planning",
+    "localization": "locating the regions",
+    "distortion_detection": "looking for distortions",
+    "distortion_analysis": "judging their severity",
+    "tool_selection": "choosing tools",
+    "scoring": "asking for the score",
+    "answering": "answering the question",
+    "replan": "checking whether the evidence suffices",
+}
 STANDARD = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"}
 
 
@@ -114,8 +124,7 @@ class JsonFileHandler(logging.FileHandler):
 def with_image(record: logging.LogRecord) -> bool:
     """Add the image being assessed to a record that lacks it; return True, as the filter keeps every record."""
     for name, value in about().items():
-        if not hasattr(record, name):
-            setattr(record, name, value)
+        vars(record).setdefault(name, value)
     return True
 
 
@@ -151,3 +160,31 @@ def logging_to(verbose: int = 0, file: str | None = None) -> Iterator[JsonFileHa
         log.setLevel(before[2])
         for handler in handlers:
             handler.close()
+
+
+@contextmanager
+def steps_shown(show: Callable[[str], None]) -> Iterator[None]:
+    """Call ``show`` at each step of an assessment in the block, with what the program waits for.
+
+    Requests may overlap: it waits for the last one. While no request is under way, it measures.
+    """
+    asked: dict[str, str] = {}  # texts of the requests under way, by stage
+
+    def follow(record: logging.LogRecord) -> bool:
+        fields = vars(record)
+        if fields.get("event") == "asked":
+            again = f", attempt {fields['attempt']} of {fields['attempts']}" if fields["attempt"] > 1 else ""
+            asked[fields["stage"]] = STAGES.get(fields["stage"], "asking the model") + again
+        elif fields.get("event") != "fallback":  # the next model is asked at once
+            asked.pop(fields.get("stage", ""), None)
+        show(next(reversed(asked.values()), "measuring"))
+        return True
+
+    log = logging.getLogger("agenticiqa.programs.stages.progress")
+    log.addFilter(follow)
+    log.setLevel(min(log.getEffectiveLevel(), logging.INFO))  # the handlers have levels of their own
+    try:
+        yield
+    finally:
+        log.setLevel(logging.NOTSET)
+        log.removeFilter(follow)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from agenticiqa.programs.cli.commands import COMMANDS, Command
 from agenticiqa.programs.cli.parser import PROGRAM, parse
-from agenticiqa.programs.cli.printable import QUIET, escape_unencodable_characters, message_line
+from agenticiqa.programs.cli.printable import VERBOSITY, escape_unencodable_characters, message_line
 from agenticiqa.programs.cli.status import INTERRUPTED, OK, SOME_FAILED, USAGE, worst
 from agenticiqa.programs.errors import AgenticIQAError, UserError
 
@@ -22,7 +22,7 @@ def main(argv: Sequence[str] | None = None, commands: Mapping[str, Command] | No
     escape_unencodable_characters()
     try:
         args = parse(sys.argv[1:] if argv is None else argv, commands)
-        QUIET.set(args.quiet)
+        VERBOSITY.set(-1 if args.quiet else vars(args).get("verbose", 0))  # light commands have no -v
         return_large_blocks()
         if "raw_csv" in args:
             from agenticiqa.programs.page.csv_text import RAW_CSV
@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None, commands: Mapping[str, Command] | No
 
         # matplotlib keeps its font list in this program's cache folder and reads no style of the user.
         os.environ.setdefault("MPLCONFIGDIR", str(cache_folder() / "matplotlib"))
-        with logs.logging_to(-1 if args.quiet else args.verbose, args.log) as log:
+        with logs.logging_to(VERBOSITY.get(), args.log) as log:
             status = commands[args.command].run(args)
         if log is not None and not log.is_whole:
             status = worst(status, SOME_FAILED)
@@ -63,7 +63,7 @@ def main(argv: Sequence[str] | None = None, commands: Mapping[str, Command] | No
             raise
         return _fail(str(error), failed)
     finally:
-        QUIET.set(False)
+        VERBOSITY.set(0)
 
 
 def _status_of(error: Exception) -> int | None:

@@ -82,12 +82,12 @@ def write_csv(path: str | os.PathLike[str], text: str) -> None:
     write_output(path, text if is_stdout(path) else f"\ufeff{text}")
 
 
-QUIET: ContextVar[bool] = ContextVar("quiet", default=False)  # --quiet: results and errors only
+VERBOSITY: ContextVar[int] = ContextVar("verbosity", default=0)  # -1 with --quiet, 1 with -v, 2 with -vv
 
 
 def print_note(message: str) -> None:
     """Print a note to stderr, unless ``--quiet`` is set."""
-    if not QUIET.get():
+    if VERBOSITY.get() >= 0:
         print(message, file=sys.stderr)
 
 

@@ -2,16 +2,18 @@
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from typing import TypeVar
 
 from rich.cells import cell_len
 from rich.console import Console, JustifyMethod
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
-from agenticiqa.programs.cli.printable import QUIET, printable
+from agenticiqa.programs.cli.logs import steps_shown
+from agenticiqa.programs.cli.printable import VERBOSITY, printable
 
 T = TypeVar("T")
 
@@ -22,23 +24,23 @@ IMAGE = "image"  # the heading of a column of paths
 
 
 def progress(items: Iterable[T], total: int, doing: str = "assessing") -> Iterator[T]:
-    """Yield the items, with a bar on stderr if that is a terminal and there is more than one.
+    """Yield the items; if stderr is a terminal, show a bar meanwhile, or a spinner with the current step for one item.
 
-    ``doing`` is the label of the bar, ``total`` the number of items.
+    ``doing`` is the label of the bar, and the first text of the spinner; ``total`` is the number of items. The spinner
+    ends before its item is yielded. It is not shown with -v, which prints the steps.
     """
-    console = Console(stderr=True)
-    bar = Progress(
-        TextColumn(doing),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-        disable=total < 2 or not console.is_terminal or QUIET.get(),
-        redirect_stdout=sys.stdout.isatty(),
-    )
-    with bar:
-        yield from bar.track(items, total=total)
+    console = Console(stderr=True, soft_wrap=True)  # lines that appear above are not broken
+    one, text = total == 1, TextColumn("{task.description}")
+    is_wanted = VERBOSITY.get() == 0 if one else total > 1 and VERBOSITY.get() >= 0
+    is_shown = is_wanted and console.is_interactive and sys.stderr.isatty()  # FORCE_COLOR makes a file interactive
+    columns = [SpinnerColumn("line"), text] if one else [text, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()]
+    bar = Progress(*columns, console=console, transient=True, disable=not is_shown, redirect_stdout=sys.stdout.isatty())
+    task = bar.add_task(doing, total=total)
+    with bar, steps_shown(lambda step: bar.update(task, description=step)) if one and is_shown else nullcontext():
+        for item in items if one else bar.track(items, total, task_id=task):
+            if one:
+                bar.stop()  # before the item is printed
+            yield item
 
 
 def bar(share: float, cells: int) -> str:

@@ -1,6 +1,8 @@
 """The card of a result on a terminal: calls, cost and sources; progress bars and tables."""
 
+import os
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ from rich.console import Console
 from agenticiqa.configs import Price
 from agenticiqa.programs import AgenticIQA
 from agenticiqa.programs.cli.card import card
+from agenticiqa.programs.cli.printable import VERBOSITY
 from agenticiqa.programs.cli.render import print_lines, progress
 from support.fake_server import by_stage, fake_server
 from support.scripted_answers import SCRIPT, program_for
@@ -62,14 +65,40 @@ def test_a_card_names_the_source_of_the_quality_levels(examples: Path) -> None:
     assert "(levels from the log-probabilities that the model wrote)" in row["quality_reasoning"]
 
 
-@pytest.mark.parametrize(("total", "terminal", "bar"), [(1, True, False), (2, True, True), (2, False, False)])
-def test_a_progress_bar_is_shown_on_a_terminal_for_several_items(
-    total: int, terminal: bool, bar: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.skipif(os.name != "posix", reason="needs a pseudo-terminal")
+@pytest.mark.parametrize(
+    ("total", "verbosity", "place", "shown"),
+    [
+        (0, 0, "terminal", False),
+        (1, 0, "terminal", True),
+        (1, -1, "terminal", False),
+        (1, 1, "terminal", False),  # the steps are lines
+        (1, 0, "file", False),
+        (1, 0, "dumb", False),
+        (2, 0, "terminal", True),
+        (2, -1, "terminal", False),
+        (2, 1, "terminal", True),
+        (2, 0, "file", False),
+    ],
+)
+def test_progress_is_shown_on_a_terminal(
+    total: int, verbosity: int, place: str, shown: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("TERM", "xterm-256color")
-    monkeypatch.setattr(Console, "is_terminal", terminal)
-    assert list(progress(range(total), total, "counting")) == list(range(total))
-    assert ("counting" in capsys.readouterr().err) is bar
+    """FORCE_COLOR colors what a file gets, but a file needs no animation."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "dumb" if place == "dumb" else "xterm-256color")
+    ours, theirs = os.openpty()
+    token = VERBOSITY.set(verbosity)
+    with open(tmp_path / "err" if place == "file" else theirs, "w", encoding="utf-8") as stream:
+        monkeypatch.setattr(sys, "stderr", stream)
+        assert list(progress(range(total), total, "counting")) == list(range(total))
+        stream.write("end\n")
+        stream.flush()
+        written = (tmp_path / "err").read_text() if place == "file" else os.read(ours, 10_000).decode()
+    os.close(ours)
+    VERBOSITY.reset(token)
+    assert ("counting" in written) is shown
+    assert shown or written.split() == ["end"], "not a byte more"
 
 
 FINDING = "moderate compression artifacts, top left"
