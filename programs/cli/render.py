@@ -39,7 +39,7 @@ def progress(items: Iterable[T], total: int, doing: str = "assessing") -> Iterat
     with bar, steps_shown(lambda step: bar.update(task, description=step)) if one and is_shown else nullcontext():
         for item in items if one else bar.track(items, total, task_id=task):
             if one:
-                bar.stop()  # before the item is printed
+                bar.stop()  # the caller prints the item
             yield item
 
 
