@@ -65,6 +65,9 @@ def test_a_card_names_the_source_of_the_quality_levels(examples: Path) -> None:
     assert "(levels from the log-probabilities that the model wrote)" in row["quality_reasoning"]
 
 
+SHOWN_CURSOR = "\x1b[?25h"
+
+
 @pytest.mark.skipif(os.name != "posix", reason="needs a pseudo-terminal")
 @pytest.mark.parametrize(
     ("total", "verbosity", "place", "shown"),
@@ -91,14 +94,19 @@ def test_progress_is_shown_on_a_terminal(
     token = VERBOSITY.set(verbosity)
     with open(tmp_path / "err" if place == "file" else theirs, "w", encoding="utf-8") as stream:
         monkeypatch.setattr(sys, "stderr", stream)
-        assert list(progress(range(total), total, "counting")) == list(range(total))
+        for item in progress(range(total), total, "counting"):
+            print(f"item {item}", file=sys.stderr)
         stream.write("end\n")
         stream.flush()
-        written = (tmp_path / "err").read_text() if place == "file" else os.read(ours, 10_000).decode()
+        written = (tmp_path / "err").read_text() if place == "file" else ""
+        while "end" not in written:  # a terminal delivers in parts
+            written += os.read(ours, 10_000).decode()
     os.close(ours)
     VERBOSITY.reset(token)
     assert ("counting" in written) is shown
-    assert shown or written.split() == ["end"], "not a byte more"
+    assert shown or written.splitlines() == [*(f"item {item}" for item in range(total)), "end"], "not a byte more"
+    if shown and total == 1:
+        assert SHOWN_CURSOR in written.partition("item 0")[0], "the spinner ends before the result is printed"
 
 
 FINDING = "moderate compression artifacts, top left"
