@@ -279,7 +279,8 @@ class Config(Section, AdapterKey, ModelKeys, ImageSettings):  # type: ignore[mis
             ConfigError: The stages ask several models.
         """
         asking = {name: section for name, section in self.sections.items() if not section.is_offline}
-        if len(models := sorted({section.backend for section in asking.values()})) > 1:
+        models = sorted({section.backend for section in asking.values()})
+        if len(models) > 1:
             raise ConfigError(f"the stages ask {', '.join(models)}: set the price of each in its section")
         return self.model_copy(update={name: s.model_copy(update={"price": price}) for name, s in asking.items()})
 

@@ -50,20 +50,19 @@ def run(args: Namespace) -> int:
     """Print the backends; the exit status says whether every model answered the question of ``--probe``."""
     config = models_from(args)
     uses = backends_of(config)
-    rows = offline_row(config)  # the table has no row of a model that did not answer, which would look confirmed
-    answered = 0
+    answered = []  # the table has no row of a model that did not answer, which would look confirmed
     for stage, roles in uses:
         try:
-            rows.append(row(stage, roles, ask_small_question(stage) if args.probe else None))
-            answered += 1
+            answered.append((stage, roles, ask_small_question(stage) if args.probe else None))
         except (dspy.LMError, BackendError) as error:
             print_error(f"{name_of(stage).replace('//', '/')}: {error}")
+    rows = [*offline_row(config), *(row(*use) for use in answered)]
     providers = provider_rows()
     if args.json:
         print(json.dumps({"backends": rows, "providers": providers}, ensure_ascii=False, indent=2))
     elif rows:
         print_backends(rows, [] if args.backend or args.config else providers)
-    return OK if answered == len(uses) else SOME_FAILED
+    return OK if len(answered) == len(uses) else SOME_FAILED
 
 
 def backends_of(config: Config) -> list[tuple[StageConfig, list[str]]]:
@@ -136,7 +135,7 @@ def _interface(provider: Provider) -> dict[str, Any]:
 def print_backends(rows: list[dict[str, Any]], providers: list[dict[str, Any]]) -> None:
     """Print the backends of a configuration as a table on stdout, and the providers, if given, as a second one."""
     columns = [_cells(row) for row in rows]
-    lines = [(label, *(cells[label] for cells in columns)) for label in columns[0]]
+    lines = [[label, *(cells[label] for cells in columns)] for label in columns[0]]
     print_lines(("backend", *(row["backend"] for row in rows)), lines)
     if providers:
         lines = [

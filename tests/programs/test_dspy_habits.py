@@ -12,7 +12,7 @@ import pytest
 from dspy.clients.base_lm import GLOBAL_HISTORY
 from PIL import Image
 
-from agenticiqa.configs import STAGES, ConfigError
+from agenticiqa.configs import STAGES, ConfigError, Price
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.call_log import explain_empty_history
 from agenticiqa.programs.errors import BackendError, StateError, UserError, WrongArgument
@@ -98,6 +98,18 @@ def test_a_subclass_of_the_answer_may_take_its_place(photo: Path) -> None:
         assert any("As an editor." in text_of(request) for request in server.requests)
 
 
+def test_a_model_is_named_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = AgenticIQA(lm="openai/gpt-4o")
+    assert {lm.model for question in program.questions for lm in question.models} == {"openai/gpt-4o"}
+    assert all(isinstance(question.models[0], dspy.LM) for question in program.questions)
+    monkeypatch.setenv("MY_KEY", "sk-mine")
+    program = AgenticIQA(backend="vllm/X", api_base="http://127.0.0.1:9/v1", api_key_env="MY_KEY", price="1,2")
+    assert program.backend == "vllm.X"
+    engines = [question.models[0].engine for question in program.questions]  # type: ignore[attr-defined]
+    assert {(engine.wire.address, engine.wire.key) for engine in engines} == {("http://127.0.0.1:9/v1", "sk-mine")}
+    assert {engine.price for engine in engines} == {Price(input=1, output=2)}
+
+
 def test_the_backend_argument_is_used(photo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "k")
     program = AgenticIQA(backend="openai.gpt-4o")
@@ -108,7 +120,11 @@ def test_the_backend_argument_is_used(photo: Path, monkeypatch: pytest.MonkeyPat
     assert {question.stage for question in mixed.questions} == {"scoring", "answering", "replan"}
     assert {lm.model for question in mixed.questions for lm in question.models} == {"openai/gpt-4o"}
     assert AgenticIQA(backend="offline")(photo).final_answer == offline(photo).final_answer
-    for wrong, why in (("gpt-4o", "is unknown"), ("vllm.qwen", "needs the address"), ("openai.", "names no model")):
+    for wrong, why in (
+        ("gpt-4o", "did you mean openai.gpt-4o"),
+        ("vllm.qwen", "needs the address"),
+        ("openai.", "names no model"),
+    ):
         with pytest.raises(BackendError, match=why):
             AgenticIQA(backend=wrong)
     with pytest.raises(WrongArgument, match=r"backend=.* has no effect"):
@@ -143,7 +159,8 @@ NO_STAGES: list[tuple[dict[str, Any], str]] = [
     ({"replan": OFFLINE.planner}, "that accepts plan, evidence"),
     ({"planner": NoStage()}, "that accepts image, query, reference, feedback"),
     ({"planner": 3}, "got int"),
-    ({"lm": "openai/gpt-4o"}, r"give dspy.LM\('openai/gpt-4o'\)"),
+    ({"lm": 3}, "lm is of type int: give a dspy.LM, or its name"),
+    ({"api_base": "http://h/v1", "price": "1,2"}, "api_base and price would have no effect without backend"),
     ({"lm": scripted_lm([])[0], "backend": "openai.gpt-4o"}, "give only one of them"),
     ({**{name: getattr(OFFLINE, name) for name in STAGES}, "lm": scripted_lm([])[0]}, "leave it out"),
 ]
