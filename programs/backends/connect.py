@@ -230,7 +230,9 @@ def require_address(stage: StageConfig, setting: str) -> None:
     """Raise BackendError if the provider has no address and the user did not set one with ``setting``."""
     provider = row_of(stage.backend)
     if provider and provider.key_env is None and stage.api_base is None:
-        raise BackendError(f"backend {stage.backend!r} needs the address of its server: set {setting}")
+        raise BackendError(
+            f"backend {stage.backend!r} needs the address of its server: set {setting}, such as http://127.0.0.1:8000/v1"
+        )
 
 
 def refuse_without_batches(stage: StageConfig) -> None:

@@ -73,7 +73,7 @@ def classified(error: lm15.LM15Error, timeout: float, secrets: tuple[str, ...]) 
     if isinstance(error, NoConnection):
         text += NOT_THERE
     if error.status == 401 and not secrets:
-        text += NO_KEY_SENT
+        text = text.rstrip(".") + NO_KEY_SENT
     if error.status in (404, 405) and "model" not in text.lower():
         text += NO_SUCH_ADDRESS
     if kind is not None:

@@ -88,7 +88,8 @@ def ask_small_question(stage: StageConfig) -> dict[str, Any]:
     reply = None
     with recorded_usage() as usage, suppress(Unanswered):  # the server accepted the question, which is enough
         reply = ask({"image": load(Image.new("RGB", (32, 32), "grey"))})
-    return {**total(usage.to_json()), "ignores_logprobs": reply is not None and not tokens_of(reply.logprobs)}
+    logprobs = None if reply is None else bool(tokens_of(reply.logprobs))
+    return {**total(usage.to_json()), "is_usable": reply is not None, "logprobs": logprobs}
 
 
 def row(stage: StageConfig, stages: list[str], probe: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -101,7 +102,7 @@ def row(stage: StageConfig, stages: list[str], probe: dict[str, Any] | None = No
         "key": {"variable": variable, "set": bool(os.environ.get(variable))} if variable else None,
         "price": price_shown(stage) or None,
         "structured_outputs": FORMS[features.form],
-        "logprobs": 0 if probe and probe["ignores_logprobs"] else features.top_logprobs,
+        "logprobs": 0 if probe and probe["logprobs"] is False else features.top_logprobs,
         **_interface(provider_of(stage)),
         "probe": probe,
     }
@@ -152,9 +153,9 @@ def print_backends(rows: list[dict[str, Any]], providers: list[dict[str, Any]]) 
 
 
 def _cells(row: dict[str, Any]) -> dict[str, str]:
-    """Return the lines of a backend, by their labels; a feature is assumed until a request with it was accepted."""
+    """Return the lines of a backend, by their labels; a feature is assumed until an answer showed it."""
     key, probe = row["key"], row["probe"]
-    tried = "tried" if probe else "assumed"
+    tried = "tried" if probe and probe["is_usable"] else "assumed"
     cells = {
         "stages": ", ".join(row["stages"]),
         "address": row["server"],

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from agenticiqa.configs import Config, FusionConfig, Price, StageConfig, checked, load_config
 from agenticiqa.configs.options import KEYS, Options, flat
 from agenticiqa.programs.backends.choice import AMBIENT
-from agenticiqa.programs.backends.connect import address_shown, located, stage_models
+from agenticiqa.programs.backends.connect import address_shown, key_variable, located, stage_models
 from agenticiqa.programs.backends.cores import WORKERS, available_cores
 from agenticiqa.programs.backends.limits import IN_FLIGHT, Limits
 from agenticiqa.programs.backends.prices import no_price, price_of, price_shown
@@ -66,9 +66,10 @@ def print_models(config: Config) -> None:
 
 
 def described(model: StageConfig) -> str:
-    """Return a model with the address that images and requests are sent to, and its price if it is known."""
-    price = price_shown(model)
-    return f"{model.backend} at {address_shown(model)}" + (f", {price}" if price else "")
+    """Return a model with the address and the variable of the key that are used, and its price if it is known."""
+    key, price = key_variable(model), price_shown(model)
+    parts = [f"{model.backend} at {address_shown(model)}", f"key {key}" if key else "", price]
+    return ", ".join(filter(None, parts))
 
 
 def settings_from(args: Namespace) -> tuple[Config, int, Limits]:

@@ -91,6 +91,9 @@ def test_a_table_says_what_was_tried_and_what_the_question_cost(
     assert after["log-probs"] == "no (tried)", "the server ignored the request for them"
     assert after["price"] == "1 and 10 USD per million tokens (your own)"
     assert after["probe"] == "1 request, 200 + 10 tokens, 0.000300 USD"
+    with fake_server("I see gray") as server:
+        unusable = shown("--backend", "vllm.m", "--api-base", server.url, "--probe")
+    assert (unusable["JSON"], unusable["log-probs"]) == ("JSON schema (assumed)", "yes (assumed)")
 
 
 @pytest.mark.parametrize(
