@@ -23,7 +23,7 @@ STAGES = {  # what a spinner shows while a model is asked
     "planner": "planning",
     "localization": "locating the regions",
     "distortion_detection": "looking for distortions",
-    "distortion_analysis": "judging their severity",
+    "distortion_analysis": "assessing their severity",
     "tool_selection": "choosing tools",
     "scoring": "asking for the score",
     "answering": "answering the question",

@@ -64,8 +64,8 @@ def test_one_image_shows_its_steps_and_then_only_its_warnings_and_its_card(
     status, screen, _ = run_on_terminal(agenticiqa("assess", image, "--config", slow), columns)
     assert (status, screen.cursor) == (0, True)
     shown = steps(screen)
-    wanted = ["assessing", "planning", "looking for distortions", "judging their severity, attempt 2 of 3"]
-    wanted += ["planning", "judging their severity", "asking for the score"]  # in the second round
+    wanted = ["assessing", "planning", "looking for distortions", "assessing their severity, attempt 2 of 3"]
+    wanted += ["planning", "assessing their severity", "asking for the score"]  # in the second round
     order = iter(shown)
     whole = [step for step in wanted if len(step) <= columns - 2]  # others end in "…"
     assert all(step in order for step in whole), shown
@@ -130,7 +130,7 @@ def test_the_latest_request_under_way_is_shown() -> None:
         progress.unanswered("distortion_analysis", 3, "bad")
         progress.asked("of_a_user", 1, 1)
     progress.asked("planner", 1, 3)
-    analysis, tools = "judging their severity", "choosing tools"
+    analysis, tools = "assessing their severity", "choosing tools"
     again = f"{tools}, attempt 2 of 3"
     assert shown == [analysis, tools, tools, analysis, again, *[analysis] * 3, "measuring", "asking the model"]
 
