@@ -21,7 +21,12 @@ DEFAULT = "model_backends"
 STAGES = ("planner", "executor", "summarizer", "replan")
 SERVER_KEYS = {"backend", "api_base", "api_key_env", "seed", "timeout", "max_retries", "price"}
 FALLBACK_KEYS = {"fallback_backend", "fallback_api_base", "fallback_api_key_env"}
-OF_ONE_MODEL = {"backend", "api_base", "api_key_env", "price", *FALLBACK_KEYS}
+OF_ANOTHER = {  # keys at the top that a section does not take over if it has this key
+    "backend": {"api_base", "api_key_env", "price", *FALLBACK_KEYS},
+    "api_base": {"api_key_env"},
+    "fallback_backend": FALLBACK_KEYS,
+    "fallback_api_base": {"fallback_api_key_env"},
+}
 LEVELS_NEED = "--mode levels needs a model: name one with --backend, or in the section levels of the configuration"
 
 BY_PROFILE = {"eta", "model_error", "mean"}  # keys of the fusion that a profile replaces
@@ -424,12 +429,12 @@ def _with_keys_for_all_stages(value: dict[str, Any], name: str) -> dict[str, Any
         return value
     checked(StageConfig, common, name)
     changed = {key: value[key] for key in value if key not in common}
-    for stage in [*STAGES, *(["levels"] if value.get("levels") else [])]:
+    for stage in [*STAGES, *(["levels"] if value.get("levels") is not None else [])]:
         section = value.get(stage) or {}
         own = section.model_dump(exclude_unset=True) if isinstance(section, StageConfig) else section
         if not isinstance(own, Mapping):
             continue  # an error of the model
-        others = OF_ONE_MODEL if "backend" in own else {"api_key_env"} if "api_base" in own else set()
+        others = set().union(*(keys for key, keys in OF_ANOTHER.items() if key in own))
         wanted = common.keys() & SERVER_KEYS if stage == "levels" else common.keys()
         changed[stage] = {**{key: common[key] for key in common if key in wanted - others}, **own}
     return changed

@@ -2,6 +2,7 @@
 
 import base64
 import os
+import re
 from urllib.parse import unquote, urlsplit
 
 from agenticiqa.programs.backends.providers import Provider
@@ -25,7 +26,7 @@ def address_in(variable: str, provider: Provider) -> str:
     """
     address = os.environ[variable].strip().rstrip("/")
     if "://" not in address and provider.key_env is None:  # a key is never sent to an address that may be unencrypted
-        port = "" if ":" in address else f":{urlsplit(provider.address).port}"
+        port = "" if re.search(r":\d+(/|$)", address) else f":{urlsplit(provider.address).port}"
         address = f"http://{address}{port}"
     checked_address(address, variable)
     return address if address.endswith(provider.path) else address + provider.path

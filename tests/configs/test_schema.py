@@ -286,6 +286,19 @@ def test_the_same_model_at_another_address_gets_no_key_of_the_first() -> None:
     assert config.planner.api_key_env == "K"
 
 
+def test_another_fallback_gets_no_address_and_no_key_of_the_first() -> None:
+    fallback = {"fallback_api_base": "http://a/v1", "fallback_api_key_env": "K"}
+    sections = {"planner": {"fallback_api_base": "http://b/v1"}, "executor": {"fallback_backend": "openai.B"}}
+    config = load_config({"backend": "vllm.X", "fallback_backend": "vllm.Y", **fallback, **sections})
+    first = {"backend": "vllm.X"}
+    assert sections_of(config) == {
+        "planner": {**first, "fallback_backend": "vllm.Y", "fallback_api_base": "http://b/v1"},
+        "executor": {**first, "fallback_backend": "openai.B"},
+        "summarizer": {**first, "fallback_backend": "vllm.Y", **fallback},
+        "replan": {**first, "fallback_backend": "vllm.Y", **fallback},
+    }
+
+
 def test_a_levels_section_takes_over_the_server_and_no_parameter_that_its_prompt_excludes() -> None:
     top = {"backend": "vllm.X", "api_base": "http://a/v1", "api_key_env": "K", "max_tokens": 500, "timeout": 9}
     levels = load_config({**top, "levels": {"prompt": "q-align"}}).levels
@@ -293,6 +306,7 @@ def test_a_levels_section_takes_over_the_server_and_no_parameter_that_its_prompt
     assert (levels.backend, levels.api_base, levels.api_key_env) == ("vllm.X", "http://a/v1", "K")
     assert (levels.timeout, levels.max_tokens, levels.prompt) == (9, 1, "q-align")
     assert load_config(top).levels is None
+    assert load_config({**top, "levels": {}}).levels == levels.model_copy(update={"prompt": "q-realign"})
 
 
 @pytest.mark.parametrize(

@@ -162,6 +162,8 @@ def test_a_server_without_a_known_address_needs_one(provider: str) -> None:
         ("google.m", "GOOGLE_GEMINI_BASE_URL", "https://gw.example", "https://gw.example/v1beta", "GEMINI_API_KEY"),
         ("ollama.m", "OLLAMA_HOST", "0.0.0.0", "http://0.0.0.0:11434/v1", None),
         ("ollama.m", "OLLAMA_HOST", "nas:8080", "http://nas:8080/v1", None),
+        ("ollama.m", "OLLAMA_HOST", "[::1]", "http://[::1]:11434/v1", None),
+        ("ollama.m", "OLLAMA_HOST", "me:login@nas", "http://me:login@nas:11434/v1", None),
         ("ollama.m", "OLLAMA_API_BASE", "https://gw.example", "https://gw.example/v1", None),
         ("ollama.m", "OPENAI_BASE_URL", "https://gw.example/v1", "http://localhost:11434/v1", None),
         ("lmstudio.m", "OLLAMA_HOST", "nas", "http://localhost:1234/v1", None),

@@ -9,6 +9,7 @@ import pytest
 
 from agenticiqa.configs import Price, StageConfig
 from agenticiqa.programs.backends import prices
+from agenticiqa.programs.backends.connect import stage_models
 from agenticiqa.programs.backends.prices import no_price, price_of, price_shown
 
 
@@ -38,6 +39,22 @@ def test_an_own_price_comes_first_and_a_gateway_has_none() -> None:
     at_gateway = StageConfig(backend="openai.gpt-4o", api_base="https://gw.example/v1")
     assert (price_of(at_gateway), price_shown(at_gateway)) == (None, "")
     assert "such as 2.5,10 as at its provider" in no_price(at_gateway)
+
+
+@pytest.mark.parametrize(
+    ("fallback", "usd"),
+    [
+        ({"fallback_backend": "openai.gpt-4o"}, 2.5),
+        ({"fallback_backend": "openai.gpt-4o-mini"}, 1),  # the same model
+        ({"fallback_backend": "openai.no-such-model"}, 1),
+        ({"fallback_backend": "openai.gpt-4o", "fallback_api_base": "https://gw.example/v1"}, 1),
+    ],
+)
+def test_a_fallback_has_its_own_price_if_it_is_known_or_else_that_of_the_section(
+    fallback: dict[str, str], usd: float
+) -> None:
+    first, second = stage_models(StageConfig(backend="openai.gpt-4o-mini", price=Price(input=1, output=2), **fallback))
+    assert [price and price.input for price in map(price_of, (first, second))] == [1, usd]
 
 
 def test_the_source_has_the_version_of_the_table_and_the_date_of_its_newest_model() -> None:
