@@ -264,7 +264,12 @@ def key_variable(stage: StageConfig) -> str | None:
     The key of a provider is never sent to another address: with ``api_base``, ``api_key_env`` must name the key.
     """
     provider = provider_of(stage)
-    return stage.api_key_env or (None if stage.api_base else provider.key_env)
+    variable = stage.api_key_env or (None if stage.api_base else provider.key_env)
+    if variable and not variable.isidentifier():  # a key in its place is not shown
+        raise BackendError(
+            f"backend {stage.backend!r}: api_key_env names an environment variable; it is not the key itself"
+        )
+    return variable
 
 
 def key_from(variable: str | None, name: str) -> str:
@@ -274,8 +279,6 @@ def key_from(variable: str | None, name: str) -> str:
     """
     if variable is None:
         return NO_KEY
-    if not variable.isidentifier():  # a key in its place is not shown
-        raise BackendError(f"backend {name!r}: api_key_env names an environment variable; it is not the key itself")
     key = os.environ.get(variable, "").strip()
     if not key:
         raise BackendError(f"backend {name!r} needs a key: set the environment variable {variable}, or use offline")

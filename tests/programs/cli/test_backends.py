@@ -49,6 +49,16 @@ def test_providers_are_listed_below_the_backends(capsys: pytest.CaptureFixture[s
     assert "anthropic" not in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("command", [["backends"], ["assess", "examples/coffee_jpeg.jpg", "--dry-run"]])
+def test_a_key_in_place_of_the_name_of_its_variable_is_not_shown(
+    command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*command, "--backend", "vllm.m", "--api-base", "http://127.0.0.1:9/v1", "--api-key-env", KEY]) == 2
+    out, err = capsys.readouterr()
+    assert KEY not in out + err
+    assert "it is not the key itself" in err
+
+
 def test_features_come_from_the_table_and_nothing_is_sent(capsys: pytest.CaptureFixture[str], configured: Any) -> None:
     with fake_server("never") as server:
         file = configured(summarizer={"backend": "vllm.m", "api_base": server.url, "api_key_env": "THEIR_KEY"})
