@@ -71,6 +71,10 @@ class Price(Section):
         """Return the price of these tokens in USD."""
         return (self.input * input_tokens + self.output * output_tokens) / 1_000_000
 
+    def in_batches(self) -> "Price":
+        """Return the price of the same tokens with the Batch API."""
+        return Price(input=self.input * self.batch, output=self.output * self.batch, batch=1)
+
 
 class StageConfig(Section):
     """The backend of one stage and its parameters.

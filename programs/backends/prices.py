@@ -36,7 +36,7 @@ def known_price(backend: str) -> Price | None:
     for name in (model, tuned_from, *(f"{provider}/{model}" for provider in spelled)):
         row = _table().get(name, {})
         per_token = row.get("input_cost_per_token"), row.get("output_cost_per_token")
-        if row.get("litellm_provider") in spelled and None not in per_token:
+        if row.get("litellm_provider") in spelled and all(isinstance(usd, int | float) for usd in per_token):
             read, written = (round(usd * MILLION, 6) for usd in per_token)
             return Price(input=read, output=written)
     return None
@@ -57,7 +57,8 @@ def price_shown(stage: StageConfig) -> str:
     price = price_of(stage)
     if price is None:
         return ""
-    source = table_shown() if stage.price is None else "your own"
+    known = None if stage.api_base else known_price(stage.backend)
+    source = table_shown() if known and price in (known, known.in_batches()) else "your own"
     return f"{price.input:g} and {price.output:g} USD per million tokens ({source})"
 
 
@@ -69,9 +70,9 @@ def table_shown() -> str:
 
 @cache
 def _table() -> dict[str, Any]:
-    """Return LiteLLM's table, by its names of models; empty if the installed version has none."""
+    """Return LiteLLM's table, by its names of models; empty if the installed version has none in this form."""
     package = find_spec("litellm")
     places = (package and package.submodule_search_locations) or ()
     files = [file for place in places if (file := Path(place) / FILE).is_file()]
-    table: dict[str, Any] = json.loads(files[0].read_text("utf-8")) if files else {}
-    return table
+    table: Any = json.loads(files[0].read_text("utf-8")) if files else {}
+    return {name: row for name, row in table.items() if isinstance(row, dict)} if isinstance(table, dict) else {}

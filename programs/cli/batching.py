@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from math import ceil
 from pathlib import Path
 
-from agenticiqa.configs import STAGES, Config, Price, StageConfig
+from agenticiqa.configs import STAGES, Config, StageConfig
 from agenticiqa.programs.backends.connect import refuse_without_batches, stage_models
 from agenticiqa.programs.backends.limits import Limits
 from agenticiqa.programs.backends.prices import price_of
@@ -74,10 +74,8 @@ def at_batch_prices(config: Config) -> Config:
     """Return the configuration with each stage's Batch API price."""
 
     def cheaper(stage: StageConfig) -> StageConfig:
-        if (price := price_of(stage)) is None:
-            return stage
-        share = Price(input=price.input * price.batch, output=price.output * price.batch, batch=1)
-        return stage.model_copy(update={"price": share})
+        price = price_of(stage)
+        return stage.model_copy(update={"price": price.in_batches()}) if price else stage
 
     changed = {name: cheaper(getattr(config, name)) for name in STAGES}
     return config.model_copy(update=changed | ({"levels": cheaper(config.levels)} if config.levels else {}))

@@ -242,7 +242,9 @@ def test_a_password_in_an_address_is_sent_as_basic_authentication_and_not_shown(
 
 
 def test_a_stage_cannot_fall_back_to_offline() -> None:
-    with pytest.raises(BackendError, match=r"'sglang.y' needs the address of its server: set fallback_api_base, such as"):
+    with pytest.raises(
+        BackendError, match=r"'sglang.y' needs the address of its server: set fallback_api_base, such as"
+    ):
         connect(StageConfig(backend="vllm.x", api_base="http://127.0.0.1:9/v1", fallback_backend="sglang.y"))
     with pytest.raises(BackendError, match="fallback_backend"):
         connect(StageConfig(backend="vllm.x", api_base="http://127.0.0.1:9/v1", fallback_backend="offline"))

@@ -12,6 +12,8 @@ from agenticiqa.programs.backends import prices
 from agenticiqa.programs.backends.connect import stage_models
 from agenticiqa.programs.backends.prices import no_price, price_of, price_shown
 
+ROW = {"litellm_provider": "openai", "input_cost_per_token": 1e-6, "output_cost_per_token": 0}
+
 
 @pytest.mark.parametrize(
     ("backend", "usd"),
@@ -62,6 +64,8 @@ def test_the_source_has_the_version_of_the_table_and_the_date_of_its_newest_mode
     begin, _, date = shown.removesuffix(")").rpartition(" ")
     assert begin == f"2.5 and 10 USD per million tokens (LiteLLM {version('litellm')}, newest model of"
     assert "2024-08-06" < date < "2100"
+    halved = StageConfig(backend="openai.gpt-4o", price=Price(input=2.5, output=10).in_batches())
+    assert price_shown(halved) == shown.replace("2.5 and 10", "1.25 and 5")
 
 
 def test_a_litellm_without_the_table_knows_no_price(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,3 +79,12 @@ def test_a_litellm_without_the_table_knows_no_price(tmp_path: Path, monkeypatch:
         json.dumps({"gpt-4o": {"litellm_provider": "openai", "input_cost_per_token": 1e-6}})
     )
     assert price_of(StageConfig(backend="openai.gpt-4o")) is None, "half a price is none"
+    other_layouts = [
+        ["gpt-4o"],
+        {"gpt-4o": [1, 2]},
+        {"gpt-4o": {**ROW, "input_cost_per_token": "1e-6"}},
+        {"gpt-4o": ROW},
+    ]
+    for layout, known in zip(other_layouts, (False, False, False, True), strict=True):
+        (tmp_path / "litellm" / prices.FILE).write_text(json.dumps(layout))
+        assert bool(price_of(StageConfig(backend="openai.gpt-4o"))) == known, layout
