@@ -153,7 +153,7 @@ def test_the_prices_of_the_line_in_the_readme_are_known(
     assert re.search(r"; about \d+\.\d\d USD\n", printed)
     assert re.findall(r"openai\.(\S+) at api\.openai\.com", models) == ["gpt-4o-mini", "gpt-4o"]
     assert main([*line.split(), "--dry-run", "--reflection-price", "2500,10000"]) == 0
-    assert "openai.gpt-4o at api.openai.com/v1, 2500 and 10000 USD" in capsys.readouterr().err
+    assert "openai.gpt-4o at api.openai.com/v1, key OPENAI_API_KEY, 2500 and 10000 USD" in capsys.readouterr().err
 
 
 def test_all_stages_are_tuned_in_turn_for_about_the_estimated_price_and_unused_ones_are_reported(
