@@ -129,7 +129,7 @@ class AgenticIQA(SavedProgram):
             raise WrongArgument("fusion has no effect, because the summarizer is given; make the summarizer with it")
         settings = {"api_base": api_base, "api_key_env": api_key_env, "price": price}
         of_backend = {name: value for name, value in settings.items() if value is not None}
-        if of_backend and backend is None:
+        if of_backend and backend in (None, "offline"):
             raise WrongArgument(f"{' and '.join(of_backend)} would have no effect without backend; name the model")
         config = load_config({"backend": backend or AMBIENT, **of_backend})
         if fusion is not None and not isinstance(fusion, ScoreFusion):

@@ -179,12 +179,15 @@ def located(stage: StageConfig) -> StageConfig:
     for prefix in ("", "fallback_"):
         backend, key_env = getattr(stage, f"{prefix}backend"), getattr(stage, f"{prefix}api_key_env")
         provider = row_of(backend or "")
-        if provider is None or getattr(stage, f"{prefix}api_base") is not None:
+        given = (getattr(stage, f"{prefix}api_base") or "").rstrip("/")
+        if provider is None or given not in ("", provider.address):
             continue
-        variable = address_variable(provider)
+        variable = None if given else address_variable(provider)
         address = address_in(variable, provider) if variable else provider.address
         if provider.key_env is None or address != provider.address:
             changes |= {f"{prefix}api_base": address, f"{prefix}api_key_env": key_env or provider.key_env}
+        elif given:
+            changes[f"{prefix}api_base"] = None  # the provider itself, which gets its key
     return stage.model_copy(update=changes) if changes else stage
 
 

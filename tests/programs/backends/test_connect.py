@@ -184,6 +184,15 @@ def test_an_address_that_is_left_out_is_that_of_the_clients_variable_or_the_defa
     )
 
 
+@pytest.mark.parametrize("backend", ["openai.m", "anthropic.m", "google.m", "ollama.m"])
+def test_the_provider_gets_its_key_also_if_its_address_is_named(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    (model,) = stage_models(StageConfig(backend=backend))
+    monkeypatch.setenv("OPENAI_BASE_URL", "https://gw.example/v1")
+    address = f"{PROVIDERS[backend.partition('.')[0]].address}/"
+    stage = StageConfig(backend=backend, api_base=address, fallback_backend=backend, fallback_api_base=address)
+    assert stage_models(stage) == [model, model]
+
+
 @pytest.mark.parametrize("value", ["gw.example/v1", "localhost:9", "ftp://gw.example"])
 def test_a_key_is_not_sent_to_a_variable_that_is_no_url(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", value)
