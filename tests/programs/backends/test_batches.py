@@ -1,5 +1,6 @@
 """The driver of batches, with texts instead of images: every fault, and a kill at every moment."""
 
+import base64
 import os
 import signal
 import sqlite3
@@ -102,6 +103,21 @@ def test_every_request_is_answered_once(server: BatchServer, tmp_path: Path) -> 
     assert assessed(server, tmp_path / "b") == RIGHT
     assert len(server.made()) == 2, "what was answered is not asked again"
     assert not server.files, "files of requests are deleted"
+
+
+def test_a_later_process_sends_the_login_in_the_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*args: object) -> bool:
+        raise KeyboardInterrupt
+
+    login = base64.b64encode(b"ann:secret-0815").decode()
+    with batch_server(said, key=login, hours=0.02) as server:
+        server.url = server.url.replace("//", "//ann:secret-0815@")
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(driver.Batches, "look", interrupted)
+            assessed(server, tmp_path / "b")
+        assert assessed(server, tmp_path / "b") == RIGHT
+        assert not server.sent_twice()
+    assert b"0815" not in (tmp_path / "b/manifest.sqlite").read_bytes(), "the login is not stored"
 
 
 @pytest.mark.parametrize(
