@@ -56,7 +56,9 @@ def slow(tmp_path: Path) -> Iterator[Path]:
         yield full_run.configuration(tmp_path, server.url)
 
 
-@pytest.mark.parametrize("columns", [30, 40, 100])
+@pytest.mark.parametrize(
+    "columns", [pytest.param(30, marks=pytest.mark.slow), pytest.param(40, marks=pytest.mark.slow), 100]
+)
 def test_one_image_shows_its_steps_and_then_only_its_warnings_and_its_card(
     columns: int, slow: Path, examples: Path
 ) -> None:
@@ -106,6 +108,7 @@ def test_a_spinner_is_shown_to_people_who_wait(
     assert (status, steps(screen), error) == (0, shown, "")
 
 
+@pytest.mark.slow
 def test_a_log_has_the_same_records_with_and_without_a_spinner(examples: Path, tmp_path: Path) -> None:
     logs = [tmp_path / "spinner.log", tmp_path / "piped.log"]
     for log, piped in zip(logs, (False, True), strict=True):
