@@ -112,9 +112,10 @@ def test_a_later_process_sends_the_login_in_the_address(tmp_path: Path, monkeypa
     login = base64.b64encode(b"ann:secret-0815").decode()
     with batch_server(said, key=login, hours=0.02) as server:
         server.url = server.url.replace("//", "//ann:secret-0815@")
-        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        with monkeypatch.context() as patch:
             patch.setattr(driver.Batches, "look", interrupted)
-            assessed(server, tmp_path / "b")
+            with pytest.raises(KeyboardInterrupt):
+                assessed(server, tmp_path / "b")
         assert assessed(server, tmp_path / "b") == RIGHT
         assert not server.sent_twice()
     assert b"0815" not in (tmp_path / "b/manifest.sqlite").read_bytes(), "the login is not stored"
