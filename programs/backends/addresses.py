@@ -10,8 +10,12 @@ from agenticiqa.programs.errors import BackendError
 
 
 def public_address(address: str) -> str:
-    """Return host, port and path of an address, valid or not, without name, password and query, for display."""
-    return address.rpartition("://")[2].rpartition("@")[2].partition("?")[0].rstrip("/")
+    """Return host, port and path of an address, valid or not, without name, password and query, for display.
+
+    A text without the punctuation of an address may be a key that was set in its place, so it is not shown.
+    """
+    shown = address.rpartition("://")[2].rpartition("@")[2].partition("?")[0].rstrip("/")
+    return shown if set(":/.") & set(address) else "***"
 
 
 def address_variable(provider: Provider) -> str | None:

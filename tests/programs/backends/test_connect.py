@@ -201,6 +201,12 @@ def test_a_key_is_not_sent_to_a_variable_that_is_no_url(value: str, monkeypatch:
         connect(StageConfig(backend="openai.m"))
 
 
+def test_a_key_in_place_of_an_address_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "sk-secret-4711")
+    with pytest.raises(BackendError, match=r"^OPENAI_BASE_URL '\*\*\*' is not a URL such as"):
+        connect(StageConfig(backend="openai.m"))
+
+
 def test_another_process_asks_the_address_that_the_variable_had(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-gateway")
     with fake_server(STANDS) as server:
