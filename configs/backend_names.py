@@ -1,24 +1,11 @@
 """Accept the spelling of DSPy and LiteLLM for a model, ``provider/model``."""
 
-# The names of providers before a slash, and before the dot of a backend.
-PROVIDER_NAMES = {
-    "openai": "openai",
-    "anthropic": "anthropic",
-    "gemini": "google",
-    "google": "google",
-    "hosted_vllm": "vllm",
-    "vllm": "vllm",
-    "sglang": "sglang",
-    "ollama": "ollama",
-    "ollama_chat": "ollama",
-    "llamacpp": "llamacpp",
-    "lm_studio": "lmstudio",
-    "lmstudio": "lmstudio",
-}
+# LiteLLM's names of providers that have other names here.
+OF_LITELLM = {"gemini": "google", "hosted_vllm": "vllm", "ollama_chat": "ollama", "lm_studio": "lmstudio"}
 
 
 def with_dot(backend: str) -> str:
-    """Return the name of a backend as ``provider.model``; other names are returned unchanged.
+    """Return the name of a backend as ``provider.model``; a name with a dot before any slash is returned unchanged.
 
     >>> with_dot("gemini/gemini-2.5-flash")
     'google.gemini-2.5-flash'
@@ -26,4 +13,6 @@ def with_dot(backend: str) -> str:
     'vllm.Qwen/Qwen2.5-VL-7B-Instruct'
     """
     provider, slash, model = backend.partition("/")
-    return f"{PROVIDER_NAMES[provider]}.{model}" if slash and provider in PROVIDER_NAMES else backend
+    if not slash or "." in provider:
+        return backend
+    return f"{OF_LITELLM.get(provider, provider)}.{model}"

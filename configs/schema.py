@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from dataclasses import fields
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from agenticiqa.configs.backend_names import with_dot
 from agenticiqa.configs.options import AdapterKey, ImageSettings, ModelKeys
@@ -31,6 +31,7 @@ LEVELS_NEED = "--mode levels needs a model: name one with --backend, or in the s
 
 BY_PROFILE = {"eta", "model_error", "mean"}  # keys of the fusion that a profile replaces
 
+BackendName = Annotated[str, AfterValidator(with_dot)]
 LevelsPrompt = Literal["q-realign", "q-align", "onealign", "deqa-score"]
 
 
@@ -62,9 +63,7 @@ class Price(Section):
     def _of_text(cls, value: object) -> object:
         if not isinstance(value, str):
             return value
-        read, comma, written = value.partition(",")
-        if not comma or "," in written:
-            raise ValueError(f"{value!r} is not IN,OUT in USD per million tokens, such as 2.5,10")
+        read, _, written = value.partition(",")
         return {"input": read, "output": written}
 
     def usd(self, input_tokens: int, output_tokens: int) -> float:
@@ -85,10 +84,10 @@ class StageConfig(Section):
     ``api_key_env`` names; without ``api_key_env``, no key is sent.
     """
 
-    backend: str = "offline"
+    backend: BackendName = "offline"
     api_base: str | None = None
     api_key_env: str | None = None
-    fallback_backend: str | None = None
+    fallback_backend: BackendName | None = None
     fallback_api_base: str | None = None
     fallback_api_key_env: str | None = None
     temperature: float | None = Field(default=0.0, ge=0, le=2, description="null: the default of the model")
@@ -100,11 +99,6 @@ class StageConfig(Section):
     structured_outputs: Literal["auto", "json_schema", "json_object", "off"] = "auto"
     logprobs: Literal["auto"] | bool = "auto"
     price: Price | None = None
-
-    @field_validator("backend", "fallback_backend")
-    @classmethod
-    def _in_one_spelling(cls, backend: str | None) -> str | None:
-        return None if backend is None else with_dot(backend)
 
     @property
     def is_offline(self) -> bool:
@@ -250,48 +244,33 @@ class Config(Section, AdapterKey, ModelKeys, ImageSettings):  # type: ignore[mis
         """Keep only the values that were set in a plain ``StageConfig``; the rest gets the defaults of the stage."""
         return section.model_dump(exclude_unset=True) if type(section) is StageConfig else section
 
-    def with_backend(self, backend: str, api_base: str | None = None, api_key_env: str | None = None) -> "Config":
-        """Return the configuration with every stage on one backend and no fallback; nothing is sent elsewhere.
+    def with_backend(
+        self,
+        backend: str,
+        api_base: str | None = None,
+        api_key_env: str | None = None,
+        price: Price | str | None = None,
+    ) -> "Config":
+        """Return the configuration with every stage on one model and no fallback; nothing is sent elsewhere.
 
-        A stage keeps ``api_key_env`` only with the same server, and ``price`` only with the same model.
+        As in a section with a backend of its own, neither an address nor a key nor a price is kept.
 
         Args:
             backend: "offline", "dspy", or ``provider.model`` such as "openai.gpt-4o".
             api_base: The address of an OpenAI-compatible server, if the model is not at its provider.
             api_key_env: The environment variable with the key of that server.
-
-        Returns:
-            The changed configuration.
-        """
-        backend = with_dot(backend)
-
-        def moved(stage: StageConfig) -> StageConfig:
-            same_server = api_base is not None and api_base == stage.api_base
-            key_env = api_key_env or (stage.api_key_env if same_server else None)
-            changes: dict[str, object] = {"backend": backend, "api_base": api_base, "api_key_env": key_env}
-            if backend != stage.backend:
-                changes["price"] = None
-            return stage.model_copy(update={**changes, **dict.fromkeys(FALLBACK_KEYS)})
-
-        return self.model_copy(update={name: moved(section) for name, section in self.sections.items()})
-
-    def with_price(self, price: Price) -> "Config":
-        """Return the configuration with this price of the model that its stages ask.
-
-        Args:
-            price: The price.
+            price: The price of the model, if it is not known.
 
         Returns:
             The changed configuration.
 
         Raises:
-            ConfigError: The stages ask several models.
+            ConfigError: The price is invalid.
         """
-        asking = {name: section for name, section in self.sections.items() if not section.is_offline}
-        models = sorted({section.backend for section in asking.values()})
-        if len(models) > 1:
-            raise ConfigError(f"the stages ask {', '.join(models)}: set the price of each in its section")
-        return self.model_copy(update={name: s.model_copy(update={"price": price}) for name, s in asking.items()})
+        given = {"backend": backend, "api_base": api_base, "api_key_env": api_key_env, "price": price}
+        model = checked(StageConfig, given, f"backend {backend}")
+        changes = {key: getattr(model, key) for key in ("backend", *OF_ANOTHER["backend"])}
+        return self.model_copy(update={name: s.model_copy(update=changes) for name, s in self.sections.items()})
 
     def with_tuned_fusion(self) -> "Config":
         """Return this configuration with the profile fitted with its tuned prompts, unless it configures the fusion.
@@ -429,18 +408,14 @@ def _with_keys_for_all_stages(value: dict[str, Any], name: str) -> dict[str, Any
     section ``levels``, if any, gets its server. Raises ConfigError for an invalid value, once.
     """
     common = {key: value[key] for key in value if key in StageConfig.model_fields}
-    if not common:
-        return value
     checked(StageConfig, common, name)
     changed = {key: value[key] for key in value if key not in common}
-    for stage in [*STAGES, *(["levels"] if value.get("levels") is not None else [])]:
-        section = value.get(stage) or {}
-        own = section.model_dump(exclude_unset=True) if isinstance(section, StageConfig) else section
-        if not isinstance(own, Mapping):
-            continue  # an error of the model
-        others = set().union(*(keys for key, keys in OF_ANOTHER.items() if key in own))
-        wanted = common.keys() & SERVER_KEYS if stage == "levels" else common.keys()
-        changed[stage] = {**{key: common[key] for key in common if key in wanted - others}, **own}
+    for stage in STAGES if value.get("levels") is None else (*STAGES, "levels"):
+        own = value.get(stage) or {}
+        if isinstance(own, Mapping):  # a section as an object is complete
+            others = set().union(*(keys for key, keys in OF_ANOTHER.items() if key in own))
+            wanted = common.keys() & SERVER_KEYS if stage == "levels" else common.keys()
+            changed[stage] = {**{key: common[key] for key in wanted - others}, **own}
     return changed
 
 

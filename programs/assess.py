@@ -127,11 +127,9 @@ class AgenticIQA(SavedProgram):
             raise WrongArgument(f"lm and backend={backend!r} both select the model; give only one of them")
         if fusion is not None and summarizer is not None:
             raise WrongArgument("fusion has no effect, because the summarizer is given; make the summarizer with it")
-        settings = {"api_base": api_base, "api_key_env": api_key_env, "price": price}
-        of_backend = {name: value for name, value in settings.items() if value is not None}
-        if of_backend and backend in (None, "offline"):
-            raise WrongArgument(f"{' and '.join(of_backend)} would have no effect without backend; name the model")
-        config = load_config({"backend": backend or AMBIENT, **of_backend})
+        if backend in (None, "offline") and (api_base or api_key_env or price):
+            raise WrongArgument("api_base, api_key_env and price need backend, the name of a model")
+        config = Config().with_backend(backend or AMBIENT, api_base, api_key_env, price)
         if fusion is not None and not isinstance(fusion, ScoreFusion):
             config = config.model_copy(update={"fusion": FusionConfig.model_validate(os.fspath(fusion))})
         default = cache(lambda: composed(config, fusion if isinstance(fusion, ScoreFusion) else None))

@@ -18,22 +18,21 @@ def public_address(address: str) -> str:
     return shown if set(":/.") & set(address) else "***"
 
 
-def address_variable(provider: Provider) -> str | None:
-    """Return the environment variable that sets the address of a provider, as its own clients read it, if any."""
-    return next((name for name in provider.address_env if os.environ.get(name, "").strip()), None)
+def default_address(provider: Provider) -> tuple[str | None, str]:
+    """Return the address of a provider if the configuration has none, and the environment variable that set it, if any.
 
-
-def address_in(variable: str, provider: Provider) -> str:
-    """Return the address of a provider in an environment variable. Raises BackendError as ``checked_address`` does.
-
-    Anthropic's, Google's and Ollama's variables leave out the path, and Ollama's also ``http://`` and its port.
+    Its own clients read these variables. Anthropic's, Google's and Ollama's leave out the path, and Ollama's also
+    ``http://`` and its port. Raises BackendError as ``checked_address`` does.
     """
+    variable = next((name for name in provider.address_env if os.environ.get(name, "").strip()), None)
+    if variable is None:
+        return provider.address, "the default"
     address = os.environ[variable].strip().rstrip("/")
     if "://" not in address and provider.key_env is None:  # a key is never sent to an address that may be unencrypted
         port = "" if re.search(r":\d+(/|$)", address) else f":{urlsplit(provider.address).port}"
         address = f"http://{address}{port}"
     checked_address(address, variable)
-    return address if address.endswith(provider.path) else address + provider.path
+    return address if address.endswith(provider.path) else address + provider.path, variable
 
 
 def checked_address(address: str, setting: str = "api_base") -> str:

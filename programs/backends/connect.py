@@ -10,20 +10,14 @@ import dspy
 
 from agenticiqa.configs import Config, StageConfig
 from agenticiqa.configs.spelling import did_you_mean
-from agenticiqa.programs.backends.addresses import (
-    address_in,
-    address_variable,
-    checked_address,
-    public_address,
-    secrets_in,
-)
+from agenticiqa.programs.backends.addresses import checked_address, default_address, public_address, secrets_in
 from agenticiqa.programs.backends.capabilities import ModelFeatures
 from agenticiqa.programs.backends.choice import AMBIENT, Backend
 from agenticiqa.programs.backends.engine import Model
 from agenticiqa.programs.backends.in_flight import in_flight_at
 from agenticiqa.programs.backends.models import always_reasons, image_tokens, plain_name
 from agenticiqa.programs.backends.prices import price_of
-from agenticiqa.programs.backends.providers import NO_KEY, PROVIDERS, Provider, row_of
+from agenticiqa.programs.backends.providers import NO_KEY, PROVIDERS, WELL_KNOWN, Provider, row_of
 from agenticiqa.programs.errors import BackendError
 
 if TYPE_CHECKING:
@@ -130,12 +124,9 @@ def name_of(stage: StageConfig) -> str:
 def address_shown(model: StageConfig) -> str:
     """Return the address of a model, without any login, and where it is from if the configuration has none."""
     provider = provider_of(model)
-    variable = address_variable(provider)
-    if variable and model.api_base == address_in(variable, provider):
-        origin = f" ({variable})"
-    else:
-        origin = " (the default)" if provider.key_env is None and model.api_base == provider.address else ""
-    return public_address(model.api_base or provider.address or "") + origin
+    default, origin = default_address(provider)
+    shown = public_address(model.api_base or provider.address or "")
+    return f"{shown} ({origin})" if model.api_base == default else shown
 
 
 def stage_models(stage: StageConfig) -> list[StageConfig]:
@@ -182,8 +173,7 @@ def located(stage: StageConfig) -> StageConfig:
         given = (getattr(stage, f"{prefix}api_base") or "").rstrip("/")
         if provider is None or given not in ("", provider.address):
             continue
-        variable = None if given else address_variable(provider)
-        address = address_in(variable, provider) if variable else provider.address
+        address = provider.address if given else default_address(provider)[0]
         if provider.key_env is None or address != provider.address:
             changes |= {f"{prefix}api_base": address, f"{prefix}api_key_env": key_env or provider.key_env}
         elif given:
@@ -218,8 +208,8 @@ def provider_of(stage: StageConfig) -> Provider:
     provider = row_of(name)
     if provider is None:
         expected = ", ".join(f"{known}.<model>" for known in PROVIDERS)
-        for known, row in PROVIDERS.items():
-            if re.match(row.models_named, name):
+        for pattern, known in WELL_KNOWN.items():
+            if re.match(pattern, name):
                 raise BackendError(f"backend {name!r} names no provider, did you mean {known}.{name}?")
         hint = did_you_mean(kind, ["offline", AMBIENT, *PROVIDERS], f"offline, dspy or one of {expected}")
         raise BackendError(f"backend {name!r} is unknown{hint}")

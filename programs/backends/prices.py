@@ -6,16 +6,16 @@ The table is a file of the installed package, so nothing is fetched. LiteLLM its
 import json
 import re
 from functools import cache
-from importlib.metadata import version
-from importlib.util import find_spec
+from importlib.metadata import distribution, version
 from pathlib import Path
 from typing import Any
 
 from agenticiqa.configs import Price, StageConfig
-from agenticiqa.configs.backend_names import PROVIDER_NAMES
+from agenticiqa.configs.backend_names import OF_LITELLM
 
 FILE = "model_prices_and_context_window_backup.json"
 MILLION = 1_000_000
+DATE = re.compile(r"(20\d\d)-?([01]\d)-?([0-3]\d)(?!\d)")
 
 
 def price_of(stage: StageConfig) -> Price | None:
@@ -31,48 +31,35 @@ def price_of(stage: StageConfig) -> Price | None:
 def known_price(backend: str) -> Price | None:
     """Return the price of a backend, named ``provider.model``, in LiteLLM's table; ``None`` if it is not there."""
     kind, _, model = backend.partition(".")
+    provider = next((theirs for theirs, ours in OF_LITELLM.items() if ours == kind), kind)
     tuned_from = ":".join(model.split(":")[:2])  # ft:gpt-4o-2024-08-06, without the names of its owner
-    spelled = [name for name, provider in PROVIDER_NAMES.items() if provider == kind]
-    for name in (model, tuned_from, *(f"{provider}/{model}" for provider in spelled)):
+    for name in (model, tuned_from, f"{provider}/{model}"):
         row = _table().get(name, {})
         per_token = row.get("input_cost_per_token"), row.get("output_cost_per_token")
-        if row.get("litellm_provider") in spelled and all(isinstance(usd, int | float) for usd in per_token):
+        if row.get("litellm_provider") == provider and all(isinstance(usd, int | float) for usd in per_token):
             read, written = (round(usd * MILLION, 6) for usd in per_token)
             return Price(input=read, output=written)
     return None
 
 
-def no_price(stage: StageConfig) -> str:
-    """Return the backend of a stage without a price, and how to set it."""
-    at_home = known_price(stage.backend)
-    example = f"{at_home.input:g},{at_home.output:g} as at its provider" if at_home else "2.5,10"
-    return (
-        f"{stage.backend}: give it with --price IN,OUT (USD per million tokens, such as {example}), or as price in the "
-        "configuration"
-    )
-
-
 def price_shown(stage: StageConfig) -> str:
-    """Return the price of a stage's own backend and its source, empty if it is unknown."""
-    price = price_of(stage)
+    """Return the price of a stage's own backend and its source, empty if it is unknown.
+
+    The table has no date of its own, so that of its newest model is shown.
+    """
+    price, source = price_of(stage), "your own"
     if price is None:
         return ""
     known = None if stage.api_base else known_price(stage.backend)
-    source = table_shown() if known and price in (known, known.in_batches()) else "your own"
+    if known and price in (known, known.in_batches()):
+        dates = ["-".join(date) for name in _table() for date in DATE.findall(name)]
+        source = f"LiteLLM {version('litellm')}, newest model of {max(dates)}"
     return f"{price.input:g} and {price.output:g} USD per million tokens ({source})"
-
-
-def table_shown() -> str:
-    """Return which table of prices is used, with the date of its newest model, because it has no date of its own."""
-    dates = ["-".join(date) for name in _table() for date in re.findall(r"(20\d\d)-?([01]\d)-?([0-3]\d)(?!\d)", name)]
-    return f"LiteLLM {version('litellm')}, newest model of {max(dates, default='unknown date')}"
 
 
 @cache
 def _table() -> dict[str, Any]:
     """Return LiteLLM's table, by its names of models; empty if the installed version has none in this form."""
-    package = find_spec("litellm")
-    places = (package and package.submodule_search_locations) or ()
-    files = [file for place in places if (file := Path(place) / FILE).is_file()]
-    table: Any = json.loads(files[0].read_text("utf-8")) if files else {}
+    file = Path(str(distribution("litellm").locate_file(f"litellm/{FILE}")))
+    table: Any = json.loads(file.read_text("utf-8")) if file.is_file() else {}
     return {name: row for name, row in table.items() if isinstance(row, dict)} if isinstance(table, dict) else {}

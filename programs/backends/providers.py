@@ -14,7 +14,7 @@ from agenticiqa.programs.backends.image_tokens import LLAMA_CPP, QWEN, Rule, cla
 Form = Literal["json_schema", "json_object", "off"]
 TokenLimit = Literal["max_tokens", "max_completion_tokens"]
 
-NO_KEY = "none"  # key for a server without keys
+NO_KEY = "none"  # key for a server without keys; no header with it is sent
 OF_LLAMA_CPP = frozenset({"image/jpeg", "image/png"})  # media types that llama.cpp decodes
 
 
@@ -25,16 +25,15 @@ class Provider:
     ``key_env``: the environment variable of its key; ``None`` for a server of the user's own. ``address``: its own
     address, or where such a server listens by default; without one, ``api_base`` is needed. ``address_env``: the
     environment variables in which its clients read another address; ``path``: what they append to it. ``route``: lm15's
-    name for its interface. ``models_named``: a pattern of the names of its models.
-    ``token_limit``: the parameter of OpenAI's interface that limits the tokens of an answer. ``forms``: the ways to
-    request JSON, the best first. ``logprobs``: the number of alternatives per token, 0 for none. ``schema_bounds``:
-    whether a schema may contain keywords such as ``maxItems``. ``bills_schemas``: whether it adds the schema to the
-    prompt and bills it; a server of the user's own turns it into a grammar. ``image_tokens``: the rule for the tokens
-    of an image; ``models`` has the rules of models that several providers offer. ``formats``: the media types that it
-    decodes. ``continues``: the fields of a request that continues an unfinished answer; ``None`` if the model would
-    begin a new answer. ``reasoning_is_apart``: whether it counts hidden reasoning separately from output tokens.
-    ``has_batches``: whether it has OpenAI's Batch API. ``models``: different values for some models, by a pattern that
-    matches the beginning of their plain names (``models.plain_name``).
+    name for its interface. ``token_limit``: the parameter of OpenAI's interface that limits the tokens of an answer.
+    ``forms``: the ways to request JSON, the best first. ``logprobs``: the number of alternatives per token, 0 for none.
+    ``schema_bounds``: whether a schema may contain keywords such as ``maxItems``. ``bills_schemas``: whether it adds
+    the schema to the prompt and bills it; a server of the user's own turns it into a grammar. ``image_tokens``: the
+    rule for the tokens of an image; ``models`` has the rules of models that several providers offer. ``formats``: the
+    media types that it decodes. ``continues``: the fields of a request that continues an unfinished answer; ``None`` if
+    the model would begin a new answer. ``reasoning_is_apart``: whether it counts hidden reasoning separately from
+    output tokens. ``has_batches``: whether it has OpenAI's Batch API. ``models``: different values for some models, by
+    a pattern that matches the beginning of their plain names (``models.plain_name``).
     """
 
     key_env: str | None = None
@@ -42,7 +41,6 @@ class Provider:
     address_env: tuple[str, ...] = ()
     path: str = ""
     route: str = "openai-chat"
-    models_named: str = "(?!)"
     token_limit: TokenLimit = "max_tokens"
     forms: tuple[Form, ...] = ("json_schema", "json_object")
     logprobs: int = 20
@@ -69,7 +67,6 @@ PROVIDERS: dict[str, Provider] = {
         "OPENAI_API_KEY",
         "https://api.openai.com/v1",
         ("OPENAI_BASE_URL", "OPENAI_API_BASE"),
-        models_named=r"(chat)?gpt-|o\d\b",
         token_limit="max_completion_tokens",
         bills_schemas=True,
         image_tokens=openai_tokens,
@@ -86,7 +83,6 @@ PROVIDERS: dict[str, Provider] = {
         ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_BASE"),
         "/v1",
         route="anthropic",
-        models_named="claude-",
         forms=("json_schema",),
         logprobs=0,
         seed=False,
@@ -103,7 +99,6 @@ PROVIDERS: dict[str, Provider] = {
         ("GOOGLE_GEMINI_BASE_URL", "GEMINI_API_BASE"),
         "/v1beta",
         route="gemini",
-        models_named="gemini-",
         bills_schemas=True,
         image_tokens=gemini_tokens,
         reasoning_is_apart=True,
@@ -123,6 +118,9 @@ PROVIDERS: dict[str, Provider] = {
         address="http://localhost:1234/v1", forms=("json_schema",), logprobs=0, image_tokens=LLAMA_CPP
     ),
 }
+
+# The providers of well-known models, by a pattern of the beginning of their names.
+WELL_KNOWN = {r"(chat)?gpt-|o\d\b": "openai", "claude-": "anthropic", "gemini-": "google"}
 
 
 def row_of(backend: str) -> Provider | None:

@@ -22,6 +22,7 @@ from dspy import lm15
 from agenticiqa.programs.backends.addresses import public_address
 from agenticiqa.programs.backends.failures import NoConnection, causes, readable_error
 from agenticiqa.programs.backends.held_images import with_held_images
+from agenticiqa.programs.backends.providers import NO_KEY
 
 # Bytes of an answer: a token with twenty alternatives, their log-probabilities and bytes takes 1.6 KB. With four
 # Chinese characters, escaped and with blanks in the JSON, it takes 2.9 KB.
@@ -31,16 +32,18 @@ CONNECT = 10.0  # seconds
 PIECE = 256 << 10  # bytes that are written or unpacked at a time
 PORTS = {"http": 80, "https": 443}
 Answer = tuple[httpx.Response, bytes]  # a response, and its body
+WITHOUT_KEY = frozenset({NO_KEY, f"Bearer {NO_KEY}"})  # values of headers
 ABOUT_THE_BODY = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 
 
 class Transport(httpx.BaseTransport):
     """An httpx transport that inserts held images into bodies and ends each request after ``timeout`` seconds.
 
-    ``sent`` names the headers to send; ``None`` sends all. Raises ``lm15.TransportError``, with a TimeoutError as its
-    cause after the deadline, ``lm15.ServerError`` for an answer of more than ``largest`` bytes, and
-    ``lm15.InvalidRequestError`` for a redirect. Redirects are never followed, because the image and the key would be
-    sent to another server. The transport is for one server. Its connections are closed with it.
+    ``sent`` names the headers to send; ``None`` sends all. A header with ``NO_KEY`` in place of a key is not sent.
+    Raises ``lm15.TransportError``, with a TimeoutError as its cause after the deadline, ``lm15.ServerError`` for an
+    answer of more than ``largest`` bytes, and ``lm15.InvalidRequestError`` for a redirect. Redirects are never
+    followed, because the image and the key would be sent to another server. The transport is for one server. Its
+    connections are closed with it.
 
     With ``reuse``, connections are used again, which saves a TLS handshake for each request. Without it, a server that
     sends an answer twice cannot have the second one taken for the answer to another request.
@@ -58,7 +61,7 @@ class Transport(httpx.BaseTransport):
         headers = [
             (name, value)
             for name, value in request.headers.multi_items()
-            if name not in ABOUT_THE_BODY and (self.sent is None or name in self.sent)
+            if name not in ABOUT_THE_BODY and (self.sent is None or name in self.sent) and value not in WITHOUT_KEY
         ]
         headers += [("content-length", str(sum(map(len, pieces)))), ("accept-encoding", "identity")]
         # In parts, because httpx copies the rest of a part after each write.

@@ -25,7 +25,6 @@ from agenticiqa.signatures.vocabulary import well_formed
 # The headers of the openai client that are sent. Headers about this machine, cookies, and values that the client reads
 # from the environment (such as an organization, which other servers must not get) are not sent.
 SENT = frozenset({"accept", "authorization", "content-type", "host", "user-agent"})
-KEY_HEADERS = frozenset({"authorization", "x-api-key", "x-goog-api-key"})
 Post = Callable[[bytes], httpx.Response]
 
 
@@ -43,11 +42,6 @@ class Server(ABC):
     key: str = field(repr=False)
     timeout: float
     max_tokens: int = 2048
-
-    @property
-    def sent_headers(self) -> frozenset[str]:
-        """The headers that are sent: without a key or login, there is no authorization."""
-        return SENT if self.secrets else SENT - KEY_HEADERS
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -100,9 +94,7 @@ class ChatServer(Server):
 
     @cached_property
     def _client(self) -> Any:
-        return openai_client(
-            self, httpx.Client(transport=self.transport(self.sent_headers)), {"Content-Type": "application/json"}
-        )
+        return openai_client(self, httpx.Client(transport=self.transport(SENT)), {"Content-Type": "application/json"})
 
     def complete(self, request: lm15.Request, token_limit: TokenLimit, post: Post | None = None) -> lm15.Response:
         """See ``Server``. ``post`` gets the body, which has marks in place of held images."""
@@ -160,9 +152,6 @@ class NativeServer(Server):
     def stream(self, request: Any) -> Iterator["HttpResponse"]:
         """Send a request of lm15, and yield the complete answer (lm15's interface for transports)."""
         sent = httpx.Request(request.method, request.url, headers=request.headers, content=request.body)
-        if self.key == NO_KEY:
-            for name in KEY_HEADERS & sent.headers.keys():
-                del sent.headers[name]
         if basic := basic_login(self.address):
             sent.headers["Authorization"] = basic
         reply = self.cleaned(self._transport.handle_request(sent))

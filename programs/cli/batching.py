@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from math import ceil
 from pathlib import Path
 
-from agenticiqa.configs import STAGES, Config, StageConfig
+from agenticiqa.configs import Config, StageConfig
 from agenticiqa.programs.backends.connect import refuse_without_batches, stage_models
 from agenticiqa.programs.backends.limits import Limits
 from agenticiqa.programs.backends.prices import price_of
@@ -77,8 +77,7 @@ def at_batch_prices(config: Config) -> Config:
         price = price_of(stage)
         return stage.model_copy(update={"price": price.in_batches()}) if price else stage
 
-    changed = {name: cheaper(getattr(config, name)) for name in STAGES}
-    return config.model_copy(update=changed | ({"levels": cheaper(config.levels)} if config.levels else {}))
+    return config.model_copy(update={name: cheaper(section) for name, section in config.sections.items()})
 
 
 def print_expected(args: Namespace, config: Config, jobs: Sequence[Job], *, as_json: bool = False) -> None:

@@ -3,13 +3,13 @@
 from argparse import Namespace
 from collections.abc import Collection
 
-from agenticiqa.configs import Config, FusionConfig, Price, StageConfig, checked, load_config
+from agenticiqa.configs import Config, FusionConfig, StageConfig, load_config
 from agenticiqa.configs.options import KEYS, Options, flat
 from agenticiqa.programs.backends.choice import AMBIENT
 from agenticiqa.programs.backends.connect import address_shown, key_variable, located, stage_models
 from agenticiqa.programs.backends.cores import WORKERS, available_cores
 from agenticiqa.programs.backends.limits import IN_FLIGHT, Limits
-from agenticiqa.programs.backends.prices import no_price, price_of, price_shown
+from agenticiqa.programs.backends.prices import price_of, price_shown
 from agenticiqa.programs.cli.printable import print_note
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.fusion.profile import read_fusion_profile
@@ -21,14 +21,13 @@ def models_from(args: Namespace) -> Config:
 
     Raises UserError, ConfigError or BackendError.
     """
-    for flag, value in (("--api-base", args.api_base), ("--api-key-env", args.api_key_env)):
-        if value and not args.backend:
-            raise UserError(f"{flag} needs --backend: name the model that the server runs, such as vllm.Qwen2.5-VL")
+    for key in ("api_base", "api_key_env", "price"):
+        if getattr(args, key) and not args.backend:
+            flag = f"--{key.replace('_', '-')}"
+            raise UserError(f"{flag} needs --backend: name its model, or set {key} in the configuration")
     config = load_config(args.config)
     if args.backend:
-        config = config.with_backend(args.backend, args.api_base, args.api_key_env)
-    if args.price:
-        config = config.with_price(checked(Price, args.price, "--price"))
+        config = config.with_backend(args.backend, args.api_base, args.api_key_env, args.price)
     if AMBIENT in [section.backend for section in config.sections.values()]:
         raise UserError(
             "backend dspy works only in Python, after dspy.configure(lm=...): on the command line, name a model, such "
@@ -88,7 +87,10 @@ def limits_from(args: Namespace, config: Config) -> Limits:
     """Return the limits that the options set. Raises UserError for --max-usd if the price of a model is unknown."""
     unpriced = [] if args.max_usd is None else [model for model in models_of(config) if price_of(model) is None]
     if unpriced:
-        raise UserError(f"--max-usd needs a price, which is not known for {no_price(unpriced[0])}")
+        raise UserError(
+            f"--max-usd needs a price, which is not known for {unpriced[0].backend}: give it with --price IN,OUT (USD "
+            "per million tokens, such as 2.5,10), or as price in the configuration"
+        )
     return Limits(args.max_calls, args.max_usd, args.workers or IN_FLIGHT)
 
 

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from agenticiqa.configs import Config, ConfigError, PlannerConfig, Price, StageConfig, load_config
-from agenticiqa.configs.backend_names import PROVIDER_NAMES
+from agenticiqa.configs.backend_names import OF_LITELLM
 from agenticiqa.programs.backends.providers import PROVIDERS as BACKENDS
 
 STAGES = ("planner", "executor", "summarizer", "replan")
@@ -215,13 +215,13 @@ def test_with_backend_moves_every_stage_and_changes_nothing_else(tmp_path: Path)
     assert moved.with_backend("offline").is_offline
 
 
-def test_with_backend_keeps_no_address_and_no_key_for_another_server() -> None:
-    stage = PlannerConfig(backend="vllm.a", api_base="http://127.0.0.1:1/v1", api_key_env="MY_KEY")
-    config = Config(planner=stage)
-    moved = config.with_backend("openai.gpt-4o").planner
-    assert (moved.api_base, moved.api_key_env) == (None, None)
-    assert config.with_backend("vllm.b", "http://127.0.0.1:2/v1").planner.api_key_env is None
-    assert config.with_backend("vllm.b", "http://127.0.0.1:1/v1").planner.api_key_env == "MY_KEY"
+def test_with_backend_keeps_no_address_no_key_no_price_and_no_fallback() -> None:
+    config = load_config({"backend": "vllm.a", "api_base": "http://a/v1", "api_key_env": "K", "price": "1,2"})
+    named = Config(planner=PlannerConfig(fallback_backend="openai.gpt-4o")).with_backend("offline").planner
+    assert named.fallback_backend is None
+    for backend, address in (("openai.gpt-4o", None), ("vllm.a", "http://a/v1")):
+        moved = config.with_backend(backend, address).planner
+        assert (moved.backend, moved.api_base, moved.api_key_env, moved.price) == (backend, address, None, None)
 
 
 def test_a_configuration_cannot_be_changed_by_accident() -> None:
@@ -275,7 +275,8 @@ replan: {backend: vllm.X, api_base: "http://127.0.0.1:8000/v1"}
         },
     }
     assert config.mode == "fast"
-    assert load_config({**yaml.safe_load(text), "planner": PlannerConfig(sees_images=False)}) == config
+    whole = PlannerConfig(sees_images=False)
+    assert load_config({**yaml.safe_load(text), "planner": whole}).planner == whole, "an object is complete"
 
 
 def test_the_same_model_at_another_address_gets_no_key_of_the_first() -> None:
@@ -314,8 +315,8 @@ def test_a_levels_section_takes_over_the_server_and_no_parameter_that_its_prompt
     [
         ("temperature: 9", "temperature: Input should be less than or equal to 2"),
         ("price: 2.5", "price: Input should be a valid dictionary or instance of Price"),
-        ("price: '2.5'", "price: '2.5' is not IN,OUT in USD per million tokens, such as 2.5,10"),
-        ("price: 2.5,1,0", "price: '2.5,1,0' is not IN,OUT in USD per million tokens, such as 2.5,10"),
+        ("price: '2.5'", "price.output: Input should be a valid number"),
+        ("price: 2.5,1,0", "price.output: Input should be a valid number"),
         ("price: 2.5,-1", "price.output: Input should be greater than or equal to 0"),
         ("backnd: openai.gpt-4o", "unknown key 'backnd', did you mean backend?"),
         ("backend: openai.gpt-4o\nplanner: offline", "planner: Input should be a valid dictionary"),
@@ -337,7 +338,6 @@ def test_a_wrong_key_at_the_top_is_reported_once(tmp_path: Path, text: str, said
         ("ollama_chat/llava", "ollama.llava"),
         ("lm_studio/m", "lmstudio.m"),
         ("vllm.Qwen/Qwen2.5-VL-7B", "vllm.Qwen/Qwen2.5-VL-7B"),
-        ("Qwen/Qwen2.5-VL-7B", "Qwen/Qwen2.5-VL-7B"),
         ("offline", "offline"),
         ("dspy", "dspy"),
     ],
@@ -348,20 +348,6 @@ def test_the_spelling_of_dspy_and_litellm_is_accepted(spelled: str, name: str) -
     assert Config().with_backend(spelled).planner.backend == name
 
 
-def test_every_provider_has_its_spelling_with_a_slash() -> None:
-    assert {*PROVIDER_NAMES.values()} == {*BACKENDS}
-    assert all(PROVIDER_NAMES[name] == name for name in BACKENDS)
-
-
-def test_a_price_is_that_of_the_one_model_that_is_asked() -> None:
-    config = load_config({"planner": {"backend": "vllm.a"}, "summarizer": {"backend": "vllm.a"}})
-    priced = config.with_price(Price(input=1, output=2))
-    assert (priced.planner.price, priced.summarizer.price, priced.executor.price) == (
-        Price(input=1, output=2),
-        Price(input=1, output=2),
-        None,
-    )
-    with pytest.raises(ConfigError, match=r"^the stages ask vllm\.a, vllm\.b: set the price of each in its section$"):
-        load_config({"planner": {"backend": "vllm.a"}, "summarizer": {"backend": "vllm.b"}}).with_price(
-            Price(input=1, output=2)
-        )
+def test_names_of_litellm_stand_for_providers_that_have_other_names() -> None:
+    assert {*OF_LITELLM.values()} < {*BACKENDS}
+    assert not {*OF_LITELLM} & {*BACKENDS}

@@ -160,8 +160,8 @@ NO_STAGES: list[tuple[dict[str, Any], str]] = [
     ({"planner": NoStage()}, "that accepts image, query, reference, feedback"),
     ({"planner": 3}, "got int"),
     ({"lm": 3}, "lm is of type int: give a dspy.LM, or its name"),
-    ({"backend": "offline", "price": "1,2"}, "price would have no effect without backend"),
-    ({"api_base": "http://h/v1", "price": "1,2"}, "api_base and price would have no effect without backend"),
+    ({"backend": "offline", "price": "1,2"}, "api_base, api_key_env and price need backend"),
+    ({"api_base": "http://h/v1", "price": "1,2"}, "api_base, api_key_env and price need backend"),
     ({"lm": scripted_lm([])[0], "backend": "openai.gpt-4o"}, "give only one of them"),
     ({**{name: getattr(OFFLINE, name) for name in STAGES}, "lm": scripted_lm([])[0]}, "leave it out"),
 ]

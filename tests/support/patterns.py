@@ -22,7 +22,7 @@ ASCII = USUAL + "".join(map(chr, range(33, 127)))
 # Patterns that only a function knows: an expression for their texts, in the names of its module.
 LOCAL = {
     "programs/backends/capabilities.py": "[r'\\bmax_completion_tokens\\b']",
-    "programs/backends/connect.py": "[row.models_named for row in PROVIDERS.values()]",
+    "programs/backends/connect.py": "[*WELL_KNOWN]",
     "programs/backends/failures.py": "[*(row[1] for row in _MEANINGS), _in_any_form('sk-secret').pattern]",
     "programs/backends/models.py": "FAMILIES",
     "programs/backends/providers.py": "[name for row in PROVIDERS.values() for name in row.models]",

@@ -15,7 +15,7 @@ import httpx
 from agenticiqa.configs.yaml_json import json_value
 from agenticiqa.programs.backends.failures import masked, redacted
 from agenticiqa.programs.backends.transport import proxy_for
-from agenticiqa.programs.backends.wire import Server, openai_client
+from agenticiqa.programs.backends.wire import SENT, Server, openai_client
 from agenticiqa.signatures.vocabulary import well_formed
 
 LABEL = "agenticiqa"  # the key in a batch's metadata under which it stores this program's name for it
@@ -181,7 +181,7 @@ def _http_client(server: Server) -> httpx.Client:
     """
 
     def bare(request: httpx.Request) -> None:
-        for name in set(request.headers) - server.sent_headers - {"content-length", "transfer-encoding"}:
+        for name in set(request.headers) - SENT - {"content-length", "transfer-encoding"}:
             del request.headers[name]
 
     return httpx.Client(

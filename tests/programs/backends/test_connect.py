@@ -93,10 +93,11 @@ def test_offline_has_no_backend() -> None:
     ],
 )
 def test_an_unknown_name_is_reported_with_the_known_ones(name: str) -> None:
+    stage = StageConfig(backend=name)
     with pytest.raises(BackendError) as caught:
-        connect(StageConfig(backend=name))
+        connect(stage)
     message = str(caught.value)
-    assert repr(name) in message
+    assert repr(stage.backend) in message
     assert "\n" not in message
     assert all(f"{known}.<model>" in message for known in PROVIDERS)
 

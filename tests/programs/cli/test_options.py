@@ -104,21 +104,15 @@ def test_address_key_and_price_of_a_model_are_options() -> None:
     [
         (["--api-base", "http://h/v1"], "--api-base needs --backend"),
         (["--api-key-env", "MINE"], "--api-key-env needs --backend"),
-        ([*HOST, "--price", "1"], "--price: '1' is not IN,OUT in USD per million tokens, such as 2.5,10"),
-        ([*HOST, "--price", "1,-2"], "--price: output: Input should be greater than or equal to 0"),
+        (["--price", "1,2"], "--price needs --backend: name its model, or set price in the configuration"),
+        ([*HOST, "--price", "1"], "backend vllm.X: price.output: Input should be a valid number"),
+        ([*HOST, "--price", "1,-2"], "backend vllm.X: price.output: Input should be greater than or equal to 0"),
     ],
 )
 def test_a_wrong_option_of_a_model_is_one_line(arguments: list[str], said: str) -> None:
     with pytest.raises((UserError, ConfigError)) as caught:
         chosen(*arguments)
     assert str(caught.value).startswith(said)
-
-
-def test_a_price_option_also_applies_to_the_model_of_a_configuration(tmp_path: Path) -> None:
-    file = tmp_path / "mine.yaml"
-    file.write_text("backend: openai.gpt-4o\nexecutor: {backend: offline}")
-    found = chosen("--config", str(file), "--price", "1,2")
-    assert (found.planner.price, found.executor.price) == (Price(input=1, output=2), None)
 
 
 def test_an_address_from_the_environment_is_part_of_the_configuration_that_workers_get(
