@@ -63,7 +63,9 @@ class Price(Section):
     def _of_text(cls, value: object) -> object:
         if not isinstance(value, str):
             return value
-        read, _, written = value.partition(",")
+        if value.count(",") != 1:
+            raise ValueError(f"{value!r} is not IN,OUT in USD per million tokens, such as 2.5,10")
+        read, written = value.split(",")
         return {"input": read, "output": written}
 
     def usd(self, input_tokens: int, output_tokens: int) -> float:

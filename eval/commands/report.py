@@ -16,7 +16,7 @@ from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.results_file import question_of
 from agenticiqa.programs.cli.output_paths import check_outputs, write_all
 from agenticiqa.programs.cli.overview import table_text, write_files
-from agenticiqa.programs.cli.printable import is_stdout, write_csv, write_output
+from agenticiqa.programs.cli.printable import write_csv, write_output
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.page.entry import entry_of, worst_key
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 def run(args: Namespace) -> int:
     """Read the runs, and write the requested outputs; without any option, print the table as Markdown."""
-    if is_stdout(args.html):
-        raise UserError("--html needs the name of a file, because copies of images go to a folder beside it")
     check_outputs(args)
     if saved := [place for place in args.runs if holds_results(place)]:
         if len(saved) < len(args.runs) or args.markdown or args.latex or args.name or args.mos_range:

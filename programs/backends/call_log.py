@@ -159,7 +159,7 @@ def _text_of(output: Any, part: str = "text") -> str:
 
 def _secrets_of(lm: Any) -> tuple[str, ...]:
     """Return the key and the headers of a model, to remove them from texts of a server that repeats them."""
-    ours = getattr(getattr(lm, "engine", None), "secrets", ())
+    ours = getattr(getattr(getattr(lm, "engine", None), "wire", None), "secrets", ())
     headers = [v for name in ("headers", "extra_headers") for v in (lm.kwargs.get(name) or {}).values()]
     own = [lm.kwargs.get("api_key"), *headers]
     return (*ours, *(secret for secret in own if isinstance(secret, str)))

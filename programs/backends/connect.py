@@ -3,7 +3,6 @@
 import os
 import re
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import dspy
@@ -15,7 +14,7 @@ from agenticiqa.programs.backends.capabilities import ModelFeatures
 from agenticiqa.programs.backends.choice import AMBIENT, Backend
 from agenticiqa.programs.backends.engine import Model
 from agenticiqa.programs.backends.in_flight import in_flight_at
-from agenticiqa.programs.backends.models import always_reasons, image_tokens, plain_name
+from agenticiqa.programs.backends.models import always_reasons, plain_name
 from agenticiqa.programs.backends.prices import price_of
 from agenticiqa.programs.backends.providers import NO_KEY, PROVIDERS, WELL_KNOWN, Provider, row_of
 from agenticiqa.programs.errors import BackendError
@@ -69,22 +68,15 @@ class Reconnect:
 
 def _lm(stage: StageConfig) -> dspy.LM:
     """Return DSPy's model for a stage's backend. The address in its name makes DSPy's cache separate servers."""
-    provider, reached = provider_of(stage), server_of(stage)
-    kind, _, wire_model = stage.backend.partition(".")
+    provider, kind = provider_of(stage), stage.backend.partition(".")[0]
     place = public_address(stage.api_base).partition("/")[0] if stage.api_base else kind
     engine = Model(
         name=name_of(stage),
-        wire_model=wire_model,
-        wire=reached,
-        max_retries=stage.max_retries,
-        in_flight=in_flight_at(place),
-        secrets=reached.secrets,
-        image_tokens=partial(image_tokens, stage.backend),
-        timeout=stage.timeout,
-        features=features_of(stage),
-        formats=provider.formats,
-        price=price_of(stage),
+        wire=server_of(stage),
         stage=stage,
+        features=features_of(stage),
+        price=price_of(stage),
+        in_flight=in_flight_at(place),
     )
     options = {"top_p": stage.top_p if provider.takes_top_p else None, "seed": stage.seed if provider.seed else None}
     try:

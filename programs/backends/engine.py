@@ -4,7 +4,7 @@ The DSPy adapter (``backends.dspy_adapter``) requests the form of the answer; DS
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -19,7 +19,8 @@ from agenticiqa.programs.backends.failures import classified, costs_nothing, mas
 from agenticiqa.programs.backends.held_images import held_sizes
 from agenticiqa.programs.backends.in_flight import InFlight
 from agenticiqa.programs.backends.limits import Limits
-from agenticiqa.programs.backends.providers import OF_LLAMA_CPP, TokenLimit
+from agenticiqa.programs.backends.models import image_tokens
+from agenticiqa.programs.backends.providers import TokenLimit
 from agenticiqa.programs.backends.run_context import current, spend
 from agenticiqa.programs.backends.usage import Spent
 from agenticiqa.signatures.answers.tokens import level_token_only
@@ -34,32 +35,25 @@ CHARACTERS_PER_TOKEN = 2  # characters; the number is low, for an upper bound of
 class Model:
     """A model on a server, as an engine of DSPy (``complete``).
 
-    ``name`` is shown in logs and messages, ``wire_model`` is the server's name for the model. ``features`` defines how
-    JSON and log-probabilities are requested. ``formats`` are the media types that the model decodes. ``image_tokens``
-    gives the tokens of an image of a size (width, height). ``timeout`` is in seconds. ``secrets`` are removed from
-    errors. ``in_flight`` is shared by the models of one server. ``stage`` is the model's section of the configuration.
+    ``name`` is shown in logs and messages. ``stage`` is the model's section of the configuration, ``wire`` its server.
+    ``features`` defines how JSON and log-probabilities are requested. ``in_flight`` is shared by the models of one
+    server.
     """
 
     counts_requests: ClassVar[bool] = True  # see ``run_context.OtherModels``
 
     name: str
-    wire_model: str
     wire: "Server"
-    image_tokens: Callable[[tuple[int, int]], int]
-    max_retries: int
-    timeout: float
+    stage: StageConfig = field(repr=False)  # its api_base may hold a password
     features: ModelFeatures = field(default_factory=ModelFeatures)
-    formats: frozenset[str] = OF_LLAMA_CPP
     price: Price | None = None
-    secrets: tuple[str, ...] = field(default=(), repr=False)
     in_flight: InFlight = field(default_factory=InFlight, repr=False)
-    stage: StageConfig | None = field(default=None, repr=False)  # its api_base may hold a password
     most_input: int = 0  # tokens of the largest request so far
     most_output: int = 0  # tokens of the longest answer; some servers do not count reasoning towards max_tokens
 
     def requested(self, *, by_form: bool, reads_tokens: bool) -> RequestFeatures:
         """Return the features to request for a question; without ``by_form``, another DSPy adapter decides on JSON."""
-        formats, known = tuple(sorted(mime.removeprefix("image/") for mime in self.formats)), self.features
+        formats, known = self.wire.provider.format_names, self.features
         logprobs = known.top_logprobs if reads_tokens else 0
         return RequestFeatures(known.form if by_form else None, logprobs, formats, known.token_limit)
 
@@ -68,7 +62,7 @@ class Model:
 
         If the run has its own way to send requests (``RunContext.send``), the response comes from it.
         """
-        ready, run = self.wire.prepared(replace(request, model=self.wire_model)), current()
+        ready, run = self.wire.prepared(replace(request, model=self.wire.model)), current()
         response = self._sent(ready, run.limits) if run.send is None else run.send(self, ready)
         self.features.accept(request, self.token_limit)
         return response
@@ -85,7 +79,7 @@ class Model:
                         with self.accounted(limits, number, highest) as spent:
                             return self.recorded(spent, self.wire.complete(request, self.token_limit))
                 except lm15.LM15Error as error:
-                    if retries.is_last(number, error, self.max_retries):
+                    if retries.is_last(number, error, self.stage.max_retries):
                         raise
                     seconds = retries.seconds_to_wait(number, error)
                     if not limits.halted.is_set():
@@ -115,7 +109,7 @@ class Model:
         try:
             yield spent
         except lm15.LM15Error as error:
-            real = classified(error, self.timeout, self.secrets)
+            real = classified(error, self.stage.timeout, self.wire.secrets)
             if spent.usd is not None and costs_nothing(real):
                 spent.usd = 0.0
             if real is error:
@@ -146,7 +140,7 @@ class Model:
         # DSPy keeps the whole response in its cache, but only the token of the level is used later.
         logprobs = response.logprobs or ()
         spelled = "".join(logprob.token for logprob in logprobs)
-        if masked(spelled, self.secrets) != spelled:  # a secret in several tokens
+        if masked(spelled, self.wire.secrets) != spelled:  # a secret in several tokens
             logprobs = ()
         return replace(response, logprobs=level_token_only(logprobs) or None, provider_data=None)
 
@@ -157,5 +151,6 @@ class Model:
         parts = [part for message in request.messages for part in message.parts]
         characters = sum(len(part.text) for part in parts if isinstance(part, lm15.TextPart))
         characters += len(str(request.system or "")) + len(str(request.config.response_format or ""))
-        tokens = characters // CHARACTERS_PER_TOKEN + sum(self.image_tokens(size) for size in held_sizes())
+        tokens = characters // CHARACTERS_PER_TOKEN
+        tokens += sum(image_tokens(self.stage.backend, size) for size in held_sizes())
         return self.price.usd(max(tokens, self.most_input), max(request.config.max_tokens or 0, self.most_output))

@@ -55,6 +55,11 @@ class Provider:
     has_batches: bool = False
     models: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
+    @property
+    def format_names(self) -> tuple[str, ...]:
+        """The names of the formats that it decodes, in order, such as "jpeg"."""
+        return tuple(sorted(mime.removeprefix("image/") for mime in self.formats))
+
     def of_model(self, name: str) -> "Provider":
         """Return the row with the values for the model with this plain name at the provider's own address."""
         changes = [change for pattern, change in self.models.items() if re.match(pattern, name)]

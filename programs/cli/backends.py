@@ -130,7 +130,7 @@ def provider_rows() -> list[dict[str, Any]]:
 
 
 def _interface(provider: Provider) -> dict[str, Any]:
-    return {"seed": provider.seed, "formats": sorted(mime.removeprefix("image/") for mime in provider.formats)}
+    return {"seed": provider.seed, "formats": provider.format_names}
 
 
 def print_backends(rows: list[dict[str, Any]], providers: list[dict[str, Any]]) -> None:

@@ -9,14 +9,14 @@ from math import ceil
 from pathlib import Path
 
 from agenticiqa.configs import Config, StageConfig
-from agenticiqa.programs.backends.connect import refuse_without_batches, stage_models
+from agenticiqa.programs.backends.connect import refuse_without_batches
 from agenticiqa.programs.backends.limits import Limits
 from agenticiqa.programs.backends.prices import price_of
 from agenticiqa.programs.backends.provider_batches.openai_files import OpenAIFiles
 from agenticiqa.programs.backends.provider_batches.rounds import BatchRun
 from agenticiqa.programs.batch.cost import Estimate, estimate
 from agenticiqa.programs.batch.job import Job
-from agenticiqa.programs.cli.options import print_models
+from agenticiqa.programs.cli.options import models_of, print_models
 from agenticiqa.programs.cli.printable import counted, print_error, print_note
 from agenticiqa.programs.cli.render import print_lines, print_remark
 from agenticiqa.programs.errors import UserError
@@ -51,9 +51,8 @@ def check_batches(args: Namespace, config: Config, limits: Limits, jobs: Sequenc
         return config
     if config.is_offline:
         raise UserError("--batch needs a model: name one with --backend or --config")
-    for section in config.in_mode().sections.values():
-        for model in stage_models(section):
-            refuse_without_batches(model)
+    for model in models_of(config):
+        refuse_without_batches(model)
     config = at_batch_prices(config)
     if limits.max_usd is not None or limits.max_calls is not None:
         expected = estimate(config, jobs).total

@@ -35,8 +35,6 @@ def run(args: Namespace) -> int:
     refused_distortions(policy)  # an unknown word is an error
     if is_stdout(args.csv) and (args.json or args.jsonl):
         raise UserError("--csv - prints the table to stdout: leave out --json and --jsonl, or give --csv a file")
-    if is_stdout(args.html):
-        raise UserError("--html needs a file, because thumbnails are written to a folder beside it: name a file")
     if shards := [name for name in args.images if holds_results(name)]:
         if len(shards) < len(args.images):
             raise UserError("name either images or results of assess (--jsonl, --parquet), not both")

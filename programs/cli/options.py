@@ -89,7 +89,7 @@ def limits_from(args: Namespace, config: Config) -> Limits:
     if unpriced:
         raise UserError(
             f"--max-usd needs a price, which is not known for {unpriced[0].backend}: give it with --price IN,OUT (USD "
-            "per million tokens, such as 2.5,10), or as price in the configuration"
+            "per million tokens, such as 2.5,10) beside --backend, or as price in the configuration"
         )
     return Limits(args.max_calls, args.max_usd, args.workers or IN_FLIGHT)
 

@@ -143,7 +143,8 @@ def _outputs(args: Namespace) -> Iterable[Output]:
     is_calibrate = str(vars(args).get("command")).startswith("calibrate")  # --out of other commands is a folder
     for name in OUTPUTS:
         value = vars(args).get(name)
-        if value is None or is_stdout(value) or "://" in str(value):  # addresses are checked when they are opened
+        is_page = name == "html"  # a page has a folder beside it, so it needs a file
+        if value is None or (is_stdout(value) and not is_page) or "://" in str(value):  # addresses: when opened
             continue
         option, path = f"--{name.replace('_', '-')}", Path(value)
         yield _output(option, path, name in OUTPUT_FOLDERS or (name == "out" and not is_calibrate))
@@ -153,7 +154,7 @@ def _outputs(args: Namespace) -> Iterable[Output]:
             yield _output(option, path.with_name(f"{path.name}.summary.json"))
         if name == "out" and "tool" in args:
             yield _output(option, path.with_suffix(".png"))
-        if name == "html":
+        if is_page:
             from agenticiqa.programs.page.thumbnails import folder_beside  # an import of Pillow
 
             yield _output(option, folder_beside(path), is_folder=True)

@@ -41,8 +41,6 @@ def check_overview(args: Namespace) -> None:
         raise UserError(
             "--csv - prints the table to stdout: leave out --json, --jsonl - and --worst, or give --csv a file"
         )
-    if is_stdout(args.html):
-        raise UserError("--html needs a file, because thumbnails are written to a folder beside it: name a file")
 
 
 def wants_overview(args: Namespace) -> bool:

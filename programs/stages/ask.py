@@ -283,7 +283,7 @@ class CheckedPredict(StageModule, Generic[A]):
             arguments |= {name: image.to_dspy() for name, image in images.items()}
         else:
             settings["send_stream"] = None  # these engines do not stream
-            arguments |= hold({name: image.sent_as(engine.formats) for name, image in images.items()})
+            arguments |= hold({name: image.sent_as(engine.wire.provider.formats) for name, image in images.items()})
         if features.logprobs:
             arguments["config"] = {"logprobs": True, "top_logprobs": features.logprobs}
         return ModelRequest(lm, engine, features, settings, arguments, fewer)

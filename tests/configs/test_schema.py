@@ -315,8 +315,8 @@ def test_a_levels_section_takes_over_the_server_and_no_parameter_that_its_prompt
     [
         ("temperature: 9", "temperature: Input should be less than or equal to 2"),
         ("price: 2.5", "price: Input should be a valid dictionary or instance of Price"),
-        ("price: '2.5'", "price.output: Input should be a valid number"),
-        ("price: 2.5,1,0", "price.output: Input should be a valid number"),
+        ("price: '2.5'", "price: '2.5' is not IN,OUT in USD per million tokens, such as 2.5,10"),
+        ("price: 2.5,1,0", "price: '2.5,1,0' is not IN,OUT in USD per million tokens, such as 2.5,10"),
         ("price: 2.5,-1", "price.output: Input should be greater than or equal to 0"),
         ("backnd: openai.gpt-4o", "unknown key 'backnd', did you mean backend?"),
         ("backend: openai.gpt-4o\nplanner: offline", "planner: Input should be a valid dictionary"),

@@ -85,15 +85,14 @@ class Batches:
 
     def collect(self, model: "Model", id: str, highest_usd: float | None, body: bytes) -> bool:
         """Add a request to the next batch, unless it is in one already; return false if it would exceed the limits."""
-        full, stage = None, model.stage
-        assert stage is not None, "the Batch API needs models from a configuration"
+        full = None
         with self._lock:
-            self._service(stage)  # with the login in its address, which the manifest lacks, also for earlier batches
+            self._service(model.stage)  # with the login in its address, which the manifest lacks
             if id not in self.under_way:
                 if not self._fits_limits(highest_usd):
                     return False
                 kept = self.manifest.request(id)
-                full = self._collect(model, stage, id, (kept.tries if kept else 0) + 1, highest_usd, body)
+                full = self._collect(model, id, (kept.tries if kept else 0) + 1, highest_usd, body)
         if full is not None:
             self._send_or_report(full)
         return True
@@ -111,11 +110,9 @@ class Batches:
         except LimitReached:  # no requests are under way
             return False
 
-    def _collect(
-        self, model: "Model", stage: StageConfig, id: str, tries: int, highest: float | None, body: bytes
-    ) -> int | None:
+    def _collect(self, model: "Model", id: str, tries: int, highest: float | None, body: bytes) -> int | None:
         """Add a request to the file of its model; return the number of the batch of a file that was full, if any."""
-        service = self._service(stage)
+        stage, service = model.stage, self._service(model.stage)
         before, after = framed(id)
         pieces = [before, *with_held_images(body), after, b"\n"]
         size = sum(map(len, pieces))

@@ -31,6 +31,8 @@ def caused_by(cause: BaseException, text: str = "cut") -> lm15.TransportError:
 class Wire:
     """A server that accepts this number of requests at a time and refuses others at once; an answer takes 5 ms."""
 
+    model, secrets = "m", ()
+
     def __init__(self, most: int, error: Callable[[], Exception] = lambda: BUSY) -> None:
         self.most, self.error = most, error
         self.under_way = self.highest = 0
@@ -61,7 +63,7 @@ REQUEST = lm15.Request(model="m", messages=(lm15.Message.user("well?"),))
 
 
 def model(wire: Wire) -> Model:
-    return Model("a server//m", "m", wire, lambda _: 0, max_retries=3, timeout=9.0)
+    return Model("a server//m", wire, StageConfig(backend="vllm.m", timeout=9.0))  # type: ignore[arg-type]
 
 
 def ask_all(asked: Model, requests: int, threads: int, limits: Limits | None = None) -> None:

@@ -105,7 +105,7 @@ def test_address_key_and_price_of_a_model_are_options() -> None:
         (["--api-base", "http://h/v1"], "--api-base needs --backend"),
         (["--api-key-env", "MINE"], "--api-key-env needs --backend"),
         (["--price", "1,2"], "--price needs --backend: name its model, or set price in the configuration"),
-        ([*HOST, "--price", "1"], "backend vllm.X: price.output: Input should be a valid number"),
+        ([*HOST, "--price", "1"], "backend vllm.X: price: '1' is not IN,OUT in USD per million tokens, such as 2.5,10"),
         ([*HOST, "--price", "1,-2"], "backend vllm.X: price.output: Input should be greater than or equal to 0"),
     ],
 )
