@@ -139,15 +139,10 @@ def print_backends(rows: list[dict[str, Any]], providers: list[dict[str, Any]]) 
     lines = [[label, *(cells[label] for cells in columns)] for label in columns[0]]
     print_lines(("backend", *(row["backend"] for row in rows)), lines)
     if providers:
-        lines = [
-            [
-                row["provider"],
-                row["needs"],
-                *(_yes_or_no(row[name]) for name in ("json_object", "logprobs", "seed")),
-                ", ".join(row["formats"]),
-            ]
-            for row in providers
-        ]
+        lines = []
+        for row in providers:
+            features = [_yes_or_no(row[name]) for name in ("json_object", "logprobs", "seed")]
+            lines.append([row["provider"], row["needs"], *features, ", ".join(row["formats"])])
         print("\nProviders and the features of their interfaces (a model or server may support fewer):")
         print_lines(("provider", "needs", "JSON objects", "log-probs", "seed", "images"), lines)
 
