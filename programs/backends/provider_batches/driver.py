@@ -87,7 +87,7 @@ class Batches:
         """Add a request to the next batch, unless it is in one already; return false if it would exceed the limits."""
         full = None
         with self._lock:
-            self._service(model.stage)  # with the login in its address, which the manifest lacks
+            self._service(model.stage)  # the one with its login, which the manifest lacks
             if id not in self.under_way:
                 if not self._fits_limits(highest_usd):
                     return False
