@@ -413,8 +413,9 @@ def _with_keys_for_all_stages(value: dict[str, Any], name: str) -> dict[str, Any
     checked(StageConfig, common, name)
     changed = {key: value[key] for key in value if key not in common}
     for stage in STAGES if value.get("levels") is None else (*STAGES, "levels"):
-        own = value.get(stage) or {}
-        if isinstance(own, Mapping):  # a section as an object is complete
+        section = value.get(stage) or {}
+        own = section.model_dump(exclude_unset=True) if isinstance(section, StageConfig) else section
+        if isinstance(own, Mapping):  # otherwise an error of the model
             others = set().union(*(keys for key, keys in OF_ANOTHER.items() if key in own))
             wanted = common.keys() & SERVER_KEYS if stage == "levels" else common.keys()
             changed[stage] = {**{key: common[key] for key in wanted - others}, **own}
