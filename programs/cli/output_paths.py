@@ -144,7 +144,7 @@ def _outputs(args: Namespace) -> Iterable[Output]:
     for name in OUTPUTS:
         value = vars(args).get(name)
         is_page = name == "html"  # a page has a folder beside it, so it needs a file
-        if value is None or (is_stdout(value) and not is_page) or "://" in str(value):  # addresses: when opened
+        if value is None or (is_stdout(value) and not is_page) or "://" in str(value):  # an address, checked later
             continue
         option, path = f"--{name.replace('_', '-')}", Path(value)
         yield _output(option, path, name in OUTPUT_FOLDERS or (name == "out" and not is_calibrate))
