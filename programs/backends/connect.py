@@ -2,6 +2,7 @@
 
 import os
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -116,9 +117,12 @@ def name_of(stage: StageConfig) -> str:
 def address_shown(model: StageConfig) -> str:
     """Return the address of a model, without any login, and where it is from if the configuration has none."""
     provider = provider_of(model)
-    default, origin = default_address(provider)
     shown = public_address(model.api_base or provider.address or "")
-    return f"{shown} ({origin})" if model.api_base == default else shown
+    with suppress(BackendError):  # a variable that is no address, and that an address of the configuration replaces
+        default, origin = default_address(provider)
+        if model.api_base == default:
+            return f"{shown} ({origin})"
+    return shown
 
 
 def stage_models(stage: StageConfig) -> list[StageConfig]:

@@ -10,7 +10,7 @@ from agenticiqa.configs import Config, ConfigError, PlannerConfig, Price, StageC
 from agenticiqa.configs.options import KEYS, Option, flat
 from agenticiqa.programs.backends.limits import Limits
 from agenticiqa.programs.cli.commands import COMMANDS
-from agenticiqa.programs.cli.options import config_from, limits_from
+from agenticiqa.programs.cli.options import config_from, described, limits_from
 from agenticiqa.programs.cli.parser import parse
 from agenticiqa.programs.errors import UserError
 
@@ -122,3 +122,6 @@ def test_an_address_from_the_environment_is_part_of_the_configuration_that_worke
     found = chosen("--backend", "openai.gpt-4o").planner
     assert (found.api_base, found.api_key_env) == ("https://gw.example/v1", "OPENAI_API_KEY")
     assert chosen("--backend", "vllm.X", "--api-base", "http://h/v1").planner.api_base == "http://h/v1"
+    monkeypatch.setenv("OPENAI_BASE_URL", "no-address")
+    replaced = chosen("--backend", "openai.X", "--api-base", "http://h/v1")
+    assert described(replaced.planner) == "openai.X at h/v1", "the variable is not used"
