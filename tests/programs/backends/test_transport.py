@@ -103,17 +103,22 @@ def test_interim_responses_are_skipped(interim: bytes, times: int) -> None:
 
 @pytest.mark.parametrize(("late", "reuse"), [(0.0, False), (0.02, False), (0.02, True)])
 def test_an_extra_answer_is_never_the_answer_to_another_request(late: float, reuse: bool) -> None:
+    sent = threading.Semaphore(0)  # the answers to a request were sent, the extra one included
+
     def serve(client: socket.socket, received: bytes) -> None:
         client.sendall(echoed(received) + (b"" if late else answer(b"stale")))
-        if late:
-            time.sleep(late)
-            client.sendall(answer(b"stale"))
+        try:
+            if late:
+                time.sleep(late)
+                client.sendall(answer(b"stale"))
+        finally:
+            sent.release()
 
     transport = Transport(5.0, 1 << 20, reuse=reuse)
     with raw_server(serve) as url:
         for number in range(6):
             assert send(url, body=b"{%d}" % number, by=transport).content == b"{%d}" % number
-            time.sleep(late * 5)
+            assert sent.acquire(timeout=5)
 
 
 @pytest.mark.parametrize(
