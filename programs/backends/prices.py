@@ -51,7 +51,7 @@ def price_shown(stage: StageConfig) -> str:
     if price is None:
         return ""
     known = None if stage.api_base else known_price(stage.backend)
-    if known and price in (known, known.in_batches()):
+    if known and (stage.price is None or price == known.in_batches()):
         dates = ["-".join(date) for name in _table() for date in DATE.findall(name)]
         source = f"LiteLLM {version('litellm')}, newest model of {max(dates, default='an unknown date')}"
     return f"{price.input:g} and {price.output:g} USD per million tokens ({source})"

@@ -37,6 +37,8 @@ def test_an_own_price_comes_first_and_a_gateway_has_none() -> None:
     own = Price(input=1, output=2)
     stage = StageConfig(backend="openai.gpt-4o", price=own)
     assert (price_of(stage), price_shown(stage)) == (own, "1 and 2 USD per million tokens (your own)")
+    same = StageConfig(backend="openai.gpt-4o", price=Price(input=2.5, output=10))
+    assert price_shown(same) == "2.5 and 10 USD per million tokens (your own)"
     at_gateway = StageConfig(backend="openai.gpt-4o", api_base="https://gw.example/v1")
     assert (price_of(at_gateway), price_shown(at_gateway)) == (None, "")
 
