@@ -24,6 +24,7 @@ DATA_HELP = (
     "metadata.csv. Also a folder saved with save_to_disk() of Hugging Face datasets, hub:OWNER/NAME@REVISION, or the "
     "NAME of a public data set (see `agenticiqa datasets`)"
 )
+SEVERAL_HELP = "Several tables with a column rater, one per person, are merged into MOS"
 EVALUATE_EXAMPLES = """\
 examples:
   agenticiqa evaluate labels.csv                                score your images offline and compare with their MOS
@@ -43,6 +44,8 @@ examples:
       columns image and mos; optional columns: raters or mos_std (weight of a label), content (the scene of an image)
   agenticiqa calibrate adapter mine/pairs.csv --out mine.npz
       pairwise comparisons: columns better and worse, with two images in each row
+  agenticiqa calibrate adapter album/labels-anna.csv album/labels-ben.csv --out mine.npz --mos-out album/labels.csv
+      ratings of several people: columns image, mos and rater; repeat is 1 for a second rating by the same person
   agenticiqa assess album/ --adapter mine.npz
       use the adapter
 
@@ -165,6 +168,7 @@ LABELS: Options = (
                 BooleanOptionalAction,
             ),
             MOS_RANGE,
+            Option("--keep-raters", "also use ratings of people who agree neither with others nor themselves", bool),
         ),
         "own data",
         "How to read your own table.",
@@ -262,8 +266,9 @@ DATASETS: Options = (
 )
 FORCE = Option("--force", "replace existing files", bool)
 CALIBRATE_ADAPTER: Options = (
-    Option("LABELS", f"{DATA_HELP}. Or a table of pairs with the columns better and worse", Path, dest="labels"),
+    Option("LABELS", f"{DATA_HELP}. Or pairs (columns better, worse). {SEVERAL_HELP}", Path, nargs="+", dest="labels"),
     Option("--out FILE", OUT_HELP, Path, Path("adapter.npz")),
+    Option("--mos-out FILE", "also write the MOS of the images as a table (.csv) that all commands read", Path),
     FORCE,
     Option("--save-anyway", "save the adapter even if it does not clearly improve held-out scores", bool),
     *LABELS,
@@ -288,7 +293,7 @@ CALIBRATE_FUSION: Options = (
     MODELS,
 )
 CALIBRATE_TOOL: Options = (
-    Option("LABELS", DATA_HELP, Path, dest="labels"),
+    Option("LABELS", f"{DATA_HELP}. {SEVERAL_HELP}", Path, nargs="+", dest="labels"),
     Option("--tool NAME", "fit the curves of these tools (`agenticiqa tools` lists them)", nargs="+", required=True),
     Option("--out FILE", f"{OUT_HELP}; its picture is a .png beside it", Path, Path("tool_curves.yaml")),
     FORCE,

@@ -1,6 +1,7 @@
 """Fit an adapter of the learned scorer to the user's labels, and save it if it helps on held-out labels."""
 
 import io
+import shlex
 import sys
 from argparse import Namespace
 from collections.abc import Collection, Sequence
@@ -20,12 +21,13 @@ from agenticiqa.configs.user_files import read_regular
 from agenticiqa.eval.calibrate.adapter_fit import RULE, GivenLabels, conformal_spread, fit_adapter, helps, label_weights
 from agenticiqa.eval.commands.label_options import labels_to_fit
 from agenticiqa.eval.intervals import accuracy, difference_interval, interval, rmse_interval
-from agenticiqa.eval.labels.sources import holds_labels, open_source
+from agenticiqa.eval.labels.raters import write_mos
+from agenticiqa.eval.labels.sources import holds_labels, open_sources
 from agenticiqa.eval.metrics import plcc, rmse, srcc
 from agenticiqa.programs.backends.cores import available_cores
 from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.output_paths import check_outputs, refuse_inputs
-from agenticiqa.programs.cli.printable import print_error
+from agenticiqa.programs.cli.printable import print_error, print_note
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
 from agenticiqa.programs.errors import ImageError, ToolError, UserError
 from agenticiqa.programs.fusion.interval import NORMAL_QUANTILES
@@ -52,8 +54,9 @@ class Seen(NamedTuple):
 def run(args: Namespace) -> int:
     """Fit an adapter, print its gain on held-out labels, and save it if the gain is significant."""
     out = args.out
-    if out.exists() and not args.force:
-        raise UserError(f"{out} already exists: name another file, or add --force to replace it")
+    for file in filter(None, (out, args.mos_out)):
+        if file.exists() and not args.force:
+            raise UserError(f"{file} already exists: name another file, or add --force to replace it")
     check_outputs(args)
     labels, seen, labels_sha256 = _pairs(args) or _scores(args)
     kind = "comparisons" if labels.pairs else "labels"
@@ -72,8 +75,8 @@ def run(args: Namespace) -> int:
         )
     if not args.save_anyway and (len(known) < FEWEST_LABELS or not helps(tested, scores)):
         print(
-            f"Not saved: these {count} {kind} do not clearly improve the scores of held-out images. {RULE}. Add more "
-            f"{kind}, or --save-anyway."
+            f"Not saved: these {count} {kind} do not clearly improve the scores of held-out images. {RULE}. More "
+            f"{kind} may help. To save it nevertheless, add --save-anyway."
         )
         return SOME_FAILED
     images, level, shipped, spread, error = [*seen.values()], fit.level, fit.shipped, None, None
@@ -95,13 +98,24 @@ def run(args: Namespace) -> int:
     )
     if spread:
         print(f"The 80 % interval is the score +- {NORMAL_QUANTILES['80'] * spread:.2f}, from held-out labels.")
-    print(f'Use it with --adapter {out}, or with "adapter: {out}" in a configuration.')
+    album = args.root or args.labels[0]
+    album = album if album.is_dir() else album.parent
+    command = shlex.join(["agenticiqa", "assess", str(album), "--adapter", str(out), "--html", "sheet.html"])
+    print(f'Use it: {command} (in a configuration: "adapter: {out}")')
     return OK
 
 
 def _scores(args: Namespace) -> tuple[GivenLabels, dict[Path, Seen], str]:
-    """Return the scores in a table, with their images, and a digest of them."""
+    """Return the scores in tables, with their images, and a digest of them; print what is known about the raters."""
     read = labels_to_fit(args)
+    for rater in read.panel.raters:
+        print(f"{rater.name}: {rater.figures}")
+    if (best := read.panel.ceiling).value is not None:
+        source = f"{best.n} repeats" if best.n else "the differences between raters"
+        print(f"On these labels, no scorer can exceed an SRCC of {best:.3f} (ceiling, from {source}).")
+    if args.mos_out:
+        write_mos(args.mos_out, read.labels)
+        print_note(f"The MOS of {len(read.labels)} images were written to {args.mos_out}")
     scale, items = read.any_scale(), read.labels
     print(f"MOS {scale.low:g}..{scale.high:g} are mapped to 1..5", file=sys.stderr)
     weight = np.ones(len(items))
@@ -120,16 +134,18 @@ def _scores(args: Namespace) -> tuple[GivenLabels, dict[Path, Seen], str]:
 
 
 def _pairs(args: Namespace) -> tuple[GivenLabels, dict[Path, Seen], str] | None:
-    """Return the comparisons of a table with columns better and worse in the form of ``_scores``, else ``None``."""
-    if not holds_labels(args.labels):
+    """Return the comparisons of tables with columns better and worse in the form of ``_scores``, else ``None``."""
+    if not all(map(holds_labels, args.labels)):
         return None
-    source = open_source(args.labels)
+    source = open_sources(args.labels, args.root)
     table = [
         (place, {str(name).lower(): str(cell or "").strip() for name, cell in row.items()})
         for place, row in source.rows
     ]
     if not table or not {"better", "worse"} <= table[0][1].keys():
         return None
+    if args.mos_out:
+        raise UserError(f"--mos-out {args.mos_out}: comparisons have no MOS; remove it, or name a table of ratings")
     table = [(place, row) for place, row in table if any(row.values())]  # the last row only has the column names
     pairs = []
     for place, row in table:

@@ -42,7 +42,7 @@ def run(args: Namespace) -> int:
         raise UserError(f"{out} already exists: name another file, or add --force to replace it")
     if not args.dry_run:
         check_outputs(args)
-    data = labels_named(args, source.labels) if source.labels else None
+    data = labels_named(args, *source.labels) if source.labels else None
     labels = _mos_on_1_5([(label.image, label.mos) for label in data.labels], data.any_scale()) if data else {}
     if source.rows:
         if args.backend or args.config or args.dry_run:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from agenticiqa.configs.user_files import open_text
 from agenticiqa.configs.yaml_json import json_value
 from agenticiqa.eval.labels.own_data import Declared
-from agenticiqa.eval.tasks.labeled_set import LabeledSet, labeled_images, names_labels
+from agenticiqa.eval.tasks.labeled_set import LabeledSet, labeled_images, names_labels, own_images
 from agenticiqa.programs.cli.output_paths import refuse_inputs
 from agenticiqa.programs.cli.printable import print_error
 from agenticiqa.programs.errors import UserError
@@ -17,12 +17,15 @@ from agenticiqa.programs.scale.names import is_shard_folder
 OF_A_ROW = {"image", "query"}  # keys that every row of a finished run has, and labels never have
 
 
-def labels_named(args: Namespace, data: Path) -> LabeledSet:
+def labels_named(args: Namespace, *data: Path) -> LabeledSet:
     """Return the labeled images that ``data`` and the options name; print a doubtful direction on stderr.
 
-    Raises UserError as ``labeled_images`` does.
+    Several tables are merged. Raises UserError as ``labeled_images`` does.
     """
-    labels = labeled_images(data, args.root, args.split, declared_by(args), partial=args.partial)
+    if len(data) > 1:
+        labels = own_images(data, args.root, args.split, declared_by(args))
+    else:
+        labels = labeled_images(data[0], args.root, args.split, declared_by(args), partial=args.partial)
     refuse_inputs(args, [file for label in labels.labels for file in (label.image, label.reference) if file])
     if labels.doubt:
         print_error(f"the declared direction of the scores may be wrong: {labels.doubt}; check --[no-]lower-is-better")
@@ -36,38 +39,35 @@ def labels_to_fit(args: Namespace) -> LabeledSet:
 
     These may have several rows for an image, and their MOS are already mirrored if lower values are better.
     """
-    is_lines = args.labels.suffix.lower() == ".jsonl"
-    if is_shard_folder(args.labels) or (is_lines and _keys_of_first_row(args.labels) >= OF_A_ROW):
-        raise UserError(f"{args.labels} has results of a run, not labels: name the table of labels")
-    return labels_named(args, args.labels)
+    for data in args.labels:
+        is_lines = data.suffix.lower() == ".jsonl"
+        if is_shard_folder(data) or (is_lines and _keys_of_first_row(data) >= OF_A_ROW):
+            raise UserError(f"{data} has results of a run, not labels: name the table of labels")
+    return labels_named(args, *args.labels)
 
 
 def declared_by(args: Namespace) -> Declared:
     """Return what the options declare about the labels."""
     ends = (args.mos_range[0], args.mos_range[1]) if args.mos_range else None
-    return Declared(args.image_column, args.mos_column, args.lower_is_better, ends, args.reference_column)
+    columns = args.image_column, args.mos_column, args.lower_is_better, ends, args.reference_column
+    return Declared(*columns, keep_raters=args.keep_raters)
 
 
 class FusionData(NamedTuple):
-    """The data by kind; ``labels`` has a form that ``labeled_images`` reads."""
+    """The data by kind; ``labels`` have a form that ``labeled_images`` reads."""
 
-    labels: Path | None
+    labels: list[Path]
     rows: list[Path]
     photos: list[Path]
 
 
 def sorted_by_kind(data: Sequence[Path]) -> FusionData:
-    """Sort the data by kind; the first line of a ``.jsonl`` file decides. A folder of shards holds rows.
-
-    Raises UserError for two or more files of labels.
-    """
+    """Sort the data by kind; the first line of a ``.jsonl`` file decides. A folder of shards holds rows."""
     lines = [path for path in data if path.suffix.lower() == ".jsonl" and not _has_labels(path)]
     rows = [path for path in data if path in lines or is_shard_folder(path)]
     labels = [path for path in data if path not in rows and names_labels(path)]
-    if len(labels) > 1:
-        raise UserError(f"expected one labels file, got {len(labels)}: join them into one")
     photos = [path for path in data if path not in rows and path not in labels]
-    return FusionData(labels[0] if labels else None, rows, photos)
+    return FusionData(labels, rows, photos)
 
 
 def _has_labels(file: Path) -> bool:

@@ -20,6 +20,7 @@ from agenticiqa.eval.datasets import (
     refuse_unusable,
 )
 from agenticiqa.eval.labels.embedded import file_of
+from agenticiqa.eval.labels.raters import Panel, merged
 from agenticiqa.eval.labels.sources import Cells, Source, open_rows, open_source
 from agenticiqa.eval.names import plain
 from agenticiqa.programs.errors import UserError
@@ -42,7 +43,7 @@ MOS = ("mos", "score", "meanopinionscore", "opinionscore", "opinion", "rating", 
 DMOS = "dmos"
 NO_REFERENCE = "none"  # the value in place of a column name
 REFERENCE_COLUMN = "reference column"  # key in a row for the name of that column
-OTHERS = ("mos_std", "raters", "distortion", "level", "split", "source", "content", "generator")
+OTHERS = ("mos_std", "raters", "rater", "repeat", "distortion", "level", "split", "source", "content", "generator")
 # Names of columns that are ignored, but look like one of the above.
 LIKE_REFERENCE = re.compile(
     r"(^|[^a-z])(ref|orig|pristine|gt|ground.?truth|clean|hq|hr|target|source|undistorted|lossless)", re.I
@@ -61,7 +62,7 @@ class Declared:
     """The user's declarations about labels: the columns, the direction and the ends of the scale.
 
     ``lower_is_better`` is ``None`` if undeclared; then higher is better. ``reference`` "none" ignores the
-    references.
+    references. ``keep_raters`` also uses the ratings of careless raters.
     """
 
     image: str | None = None
@@ -69,6 +70,7 @@ class Declared:
     lower_is_better: bool | None = None
     mos_range: tuple[float, float] | None = None
     reference: str | None = None
+    keep_raters: bool = False
 
 
 def columns_of(title: str, cells: Cells, declared: Declared) -> Mapping[str, str]:
@@ -144,7 +146,8 @@ def read_labels(path: str | os.PathLike[str] | Iterable[Any], split: str | None 
     """Read a ``labels.csv``, or another table or folder that ``labels.sources`` lists, in its order, all or one split.
 
     Columns: image, reference, mos, mos_std, distortion, level, split, source, content, generator, raters; only image
-    and mos are required, other columns are ignored.
+    and mos are required, other columns are ignored. With a column rater, each row is one rating, and the ratings of an
+    image are merged into its MOS; repeat is 1 for the second rating by the same person.
 
     Args:
         path: The file or folder. Paths in it are relative to its folder, see ``NamedFiles``. Or a DataFrame, (image,
@@ -159,11 +162,13 @@ def read_labels(path: str | os.PathLike[str] | Iterable[Any], split: str | None 
             images are missing, or there are no rows.
     """
     source = open_source(Path(path)) if isinstance(path, str | os.PathLike) else open_rows(path)
-    return read_own(source, Declared(), split)
+    return read_own(source, Declared(), split)[0]
 
 
-def read_own(source: Source, declared: Declared, split: str | None = None) -> list[LabeledImage]:
+def read_own(source: Source, declared: Declared, split: str | None = None) -> tuple[list[LabeledImage], Panel]:
     """Return the labeled images of a source, all or of one split, in its order, with their MOS, higher is better.
+
+    With a column rater, ratings are merged into MOS, and their panel is also returned. Raters left out are logged.
 
     Labels declared as lower is better are mirrored in the scale: ``mos_range``, or the usual scale that holds the
     labels of all splits. Embedded images are written to the cache folder. Raises UserError,
@@ -181,13 +186,19 @@ def read_own(source: Source, declared: Declared, split: str | None = None) -> li
         )
     files = NamedFiles(source.title, source.folder)
     of_split = chosen_split(source.title, scored, split, lambda placed: placed[1].get("split"))
+    of_split, panel = merged(source.title, of_split, keep_all=declared.keep_raters)
+    for rater in panel.left_out:
+        why = f"the ratings of {rater.name} are not used, as agreement is too low ({rater.figures})"
+        logger.warning("%s: %s; to use them, add --keep-raters", source.title, why)
     chosen = _with_references(files, of_split, images, declared)
     labels = [replace(labeled(files, place, row), name=row.get("name") or place) for place, row in chosen]
     refuse_unusable(files, labels, [place for place, _ in chosen])
     if declared.mos_range is None and not declared.lower_is_better:
-        return labels
+        return labels, panel
     scale = _scale(source.title, scored, declared)
-    return [replace(x, mos=scale.low + scale.high - x.mos) for x in labels] if declared.lower_is_better else labels
+    if declared.lower_is_better:
+        labels = [replace(x, mos=scale.low + scale.high - x.mos) for x in labels]
+    return labels, panel
 
 
 def _named(

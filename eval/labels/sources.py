@@ -76,6 +76,17 @@ def open_source(data: Path, root: Path | None = None) -> Source:
     return Source(str(data), name, data.parent, _readable(data, reader(data)))
 
 
+def open_sources(data: Sequence[Path], root: Path | None = None) -> Source:
+    """Return the rows of several tables in one folder as one source. Raises UserError as ``open_source`` does."""
+    first, *others = sources = [open_source(each, root) for each in data]
+    if not others:
+        return first
+    if other := next((each for each in others if each.folder.resolve() != first.folder.resolve()), None):
+        raise UserError(f"{other.title} is not in the folder of {first.title}: move it, or name the album with --root")
+    rows = ((f"{Path(each.title).name}, {place}", row) for each in sources for place, row in each.rows)
+    return replace(first, title=", ".join(each.title for each in sources), rows=rows)
+
+
 def open_rows(data: Any) -> Source:
     """Return rows that are given in memory, with paths relative to the working folder. Raises UserError for others."""
     if hasattr(data, "to_dicts"):  # a DataFrame of polars

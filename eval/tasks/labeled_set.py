@@ -1,12 +1,14 @@
 """Read labeled images: a data set by its name, or the user's own data."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from agenticiqa.eval.datasets import LabeledImage, MosScale, archive_root, chosen_split, mos_scale
 from agenticiqa.eval.labels.direction import evidence_of_reversed_scores
 from agenticiqa.eval.labels.own_data import DECLARE, Declared, read_own
-from agenticiqa.eval.labels.sources import holds_labels, open_source
+from agenticiqa.eval.labels.raters import NO_PANEL, Panel
+from agenticiqa.eval.labels.sources import holds_labels, open_sources
 from agenticiqa.eval.names import named, unknown_text
 from agenticiqa.eval.tasks.catalog import TASKS
 from agenticiqa.eval.tasks.task import (
@@ -24,7 +26,8 @@ class LabeledSet(NamedTuple):
     """Labeled images with a short ``name``, the SHA-256 of their labels in hex, and their commit if not on disk.
 
     ``doubt`` describes evidence that the direction is wrong; ``scale`` is the declared scale. ``part`` describes which
-    part of a data set is used, if it is incomplete, and ``note`` has further remarks about its labels.
+    part of a data set is used, if it is incomplete, and ``note`` has further remarks about its labels. ``panel`` has
+    the raters of a table of ratings.
     """
 
     name: str
@@ -35,6 +38,7 @@ class LabeledSet(NamedTuple):
     scale: MosScale | None = None
     part: str | None = None
     note: str | None = None
+    panel: Panel = NO_PANEL
 
     def any_scale(self) -> MosScale:
         """Return the declared scale, or the usual one that holds all scores. Raises UserError as ``mos_scale`` does."""
@@ -70,7 +74,7 @@ def labeled_images(
             raise UserError(f"{data}: there is no such file or folder, and {unknown_text(str(data), TASKS)}")
         if partial:
             raise UserError(f"--partial applies only to public data sets, not to {data}: remove --partial")
-        return _own(data, root, split, declared or Declared())
+        return own_images([data], root, split, declared or Declared())
     if declared not in (None, Declared()):
         raise UserError(f"the columns, direction and scale of {task.name} are fixed: remove the options that set them")
     root = archive_root(task.name, task.folder, task.source, root)
@@ -90,11 +94,12 @@ def labeled_images(
     )
 
 
-def _own(data: Path, root: Path | None, split: str | None, declared: Declared) -> LabeledSet:
-    source = open_source(data, root)
-    labels = read_own(source, declared, split)
+def own_images(data: Sequence[Path], root: Path | None, split: str | None, declared: Declared) -> LabeledSet:
+    """Return the labeled images of tables in one folder. Raises UserError as ``labeled_images`` does."""
+    source = open_sources(data, root)
+    labels, panel = read_own(source, declared, split)
     doubt = evidence_of_reversed_scores(labels)
     if doubt and declared.lower_is_better is None:
         raise UserError(f"{source.title}: low scores seem to mean good quality: {doubt}; {DECLARE}")
     scale = MosScale(*declared.mos_range) if declared.mos_range else None
-    return LabeledSet(source.name, labels_sha256(labels), labels, source.pinned, doubt, scale)
+    return LabeledSet(source.name, labels_sha256(labels), labels, source.pinned, doubt, scale, panel=panel)

@@ -48,7 +48,7 @@ exit status:
 
 # The options that name what a command writes; all other files and folders are read.
 OUTPUT_FOLDERS = ("save_maps", "parquet", "log_dir")
-OUTPUTS = ("jsonl", "csv", "html", "markdown", "latex", "log", "out", *OUTPUT_FOLDERS)
+OUTPUTS = ("jsonl", "csv", "html", "markdown", "latex", "log", "out", "mos_out", *OUTPUT_FOLDERS)
 
 # Names of options in other programs, and the option to suggest if the command has it.
 ELSEWHERE = {

@@ -175,6 +175,99 @@ def test_more_labels_cost_only_the_new_images(album: Path, fitted: Path, monkeyp
     assert len(calls) == 1
 
 
+def ratings_of(album: Path, name: str, *, noise: float, bias: float = 0.0, repeats: int = 6) -> Path:
+    """Write the ratings of a person, in half steps, as the page of ``agenticiqa rate`` does."""
+    rng, rows = np.random.default_rng(len(name)), list[list[object]]()
+    for number, (image, mos) in enumerate(labels_of(album).items()):
+        for repeat in range(1 + (number < repeats)):
+            rating = np.clip(round(2 * (1 + mos / 25 + bias + rng.normal(0, noise))) / 2, 1, 5)
+            rows.append([image, rating, name, 2.5, repeat])
+    return written(album / f"labels-{name}.csv", "image,mos,rater,seconds,repeat", rows)
+
+
+def test_ratings_of_one_person_become_an_adapter(
+    album: Path, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ratings_of(album, "anna", noise=0.3)
+    monkeypatch.chdir(album.parent)
+    folder = album.name
+    assert main(["calibrate", "adapter", f"{folder}/labels-anna.csv", "--out", "mine.npz"]) == OK
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[0].startswith("anna: 40 ratings, agreement with oneself 0.")
+    assert printed[0].endswith(" (6 repeats)")
+    assert printed[1].startswith("On these labels, no scorer can exceed an SRCC of 0.")
+    assert printed[1].endswith("] (ceiling, from 6 repeats).")
+    use = f'Use it: agenticiqa assess {folder} --adapter mine.npz --html sheet.html (in a configuration: "adapter:'
+    assert printed[-1] == f'{use} mine.npz")'
+    command = printed[-1].removeprefix("Use it: agenticiqa ").partition(" (")[0].split()
+    assert main(command) == OK
+    assert Path("sheet.html").is_file()
+
+
+def test_ratings_of_several_people_are_merged_for_the_adapter_and_all_commands(
+    album: Path, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    files = [ratings_of(album, "anna", noise=0.3, bias=0.5), ratings_of(album, "benjamin", noise=0.4)]
+    files.append(ratings_of(album, "chance", noise=20, repeats=0))
+    out, table = tmp_path / "mine.npz", tmp_path / "more" / "merged.csv"
+    words = ["calibrate", "adapter", *map(str, files), "--out", str(out), "--mos-out", str(table)]
+    assert main(words) == OK
+    printed, messages = capsys.readouterr()
+    assert [line.partition(":")[0] for line in printed.splitlines()[:2]] == ["anna", "benjamin"]
+    assert ", SRCC with the mean of the others 0." in printed
+    assert "(ceiling, from 12 repeats)." in printed
+    assert "the ratings of chance are not used, as agreement is too low (40 ratings, bias" in messages
+    assert f"The MOS of 40 images were written to {table}" in messages
+    with table.open() as file:
+        rows = [*csv.DictReader(file)]
+    assert {row["raters"] for row in rows} == {"2"}
+    assert main(words) == USAGE
+    assert f"{out} already exists" in capsys.readouterr().err
+    out.unlink()
+    assert main(words) == USAGE
+    assert f"{table} already exists: name another file, or add --force" in capsys.readouterr().err
+    assert main([*words, "--force", "--keep-raters", "--save-anyway"]) == OK
+    with table.open() as file:
+        assert {row["raters"] for row in csv.DictReader(file)} == {"3"}
+    run = tmp_path / "run"
+    assert main(["evaluate", str(table), "--scorer", "PIQE", "--limit", "5", "--out", str(run)]) == OK
+    first = json.loads((run / "results.jsonl").read_text().splitlines()[0])
+    with table.open() as file:
+        assert first["mos"] == pytest.approx(float(next(csv.DictReader(file))["mos"]))
+
+
+def test_ratings_that_do_not_help_are_refused_with_the_reason(
+    album: Path, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    file = ratings_of(album, "chance", noise=20)
+    assert main(["calibrate", "adapter", str(file), "--out", str(tmp_path / "mine.npz")]) == SOME_FAILED
+    printed = capsys.readouterr().out
+    assert printed.splitlines()[0].startswith("chance: 40 ratings, agreement with oneself ")
+    assert "Not saved: these 40 labels do not clearly improve" in printed
+    assert "More labels may help. To save it nevertheless, add --save-anyway." in printed
+
+
+def test_several_tables_of_pairs_are_one_set_without_mos(
+    album: Path, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    labels = labels_of(album)
+    names = sorted(labels, key=labels.__getitem__, reverse=True)
+    pairs = [*zip(names[:20], names[20:], strict=True)]
+    equal = [[names[0], names[1], "ben", 2.0], [names[1], names[0], "ben", 2.0]]
+    files = [
+        written(album / "pairs-anna.csv", "better,worse,rater,seconds", [[*pair, "anna", 2.0] for pair in pairs]),
+        written(album / "pairs-ben.csv", "better,worse,rater,seconds", equal),
+    ]
+    words = ["calibrate", "adapter", *map(str, files), "--out", str(tmp_path / "mine.npz")]
+    assert main([*words, "--mos-out", str(tmp_path / "mos.csv")]) == USAGE
+    assert "comparisons have no MOS; remove it" in capsys.readouterr().err
+    assert main(words) == OK
+    assert adapter_in(tmp_path / "mine.npz").about["labels"] == 22
+    written(files[1], "better,worse", [[names[0], names[0]]])
+    assert main([*words, "--force"]) == USAGE
+    assert "pairs-ben.csv, line 2: better is" in capsys.readouterr().err
+
+
 def damaged(content: bytes, how: str) -> bytes:
     changed = content[:9000] + bytes(64) + content[9064:]
     return {"cut short": content[: len(content) // 2], "text": b"adapter", "changed": changed}[how]

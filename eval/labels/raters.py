@@ -1,0 +1,182 @@
+"""Merge the ratings of one or several people into MOS, leave out careless raters, and compute the ceiling of the SRCC.
+
+A table of ratings has the columns image, mos and rater, with one row per rating. A second rating of an image by the
+same person has 1 in the column repeat. Rating = quality of the image + bias of the rater + noise (ITU-T P.910, 12.6).
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from scipy.stats import f as ratio_of_variances
+
+from agenticiqa.eval.datasets import LabeledImage, number_of
+from agenticiqa.eval.intervals import CONFIDENCE, Interval
+from agenticiqa.eval.metrics import MIN_IMAGES, plcc, srcc
+from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.images.files import write_atomically
+
+if TYPE_CHECKING:  # commands without ratings of several people start without pandas
+    from pandas import DataFrame
+
+LEAST_AGREEMENT = 0.3  # correlation with the others and with the own repeats; a rater below both is left out
+
+Placed = tuple[str, Mapping[str, str]]  # the place of a row in its table, and its cells
+
+
+class Rater(NamedTuple):
+    """A person who rated: the number of rated images, the bias in units of the scale, and the agreement.
+
+    ``others`` is the SRCC with the mean of all others on shared images, ``own`` the correlation of first and second
+    ratings of images; each is ``None`` for fewer than three images and for equal ratings.
+    """
+
+    name: str
+    images: int
+    bias: float
+    others: float | None
+    own: float | None
+    repeats: int
+
+    @property
+    def is_careless(self) -> bool:
+        """Whether the rater agrees neither with the others nor, as far as known, with the own repeats."""
+        is_alone = self.others is not None and self.others < LEAST_AGREEMENT
+        return is_alone and (self.own is None or self.own < LEAST_AGREEMENT)
+
+    @property
+    def figures(self) -> str:
+        """The figures in words, without those that are unknown."""
+        words = f"{self.images} ratings"
+        if self.others is not None:
+            words += f", bias {self.bias:+.2f}, SRCC with the mean of the others {self.others:.2f}"
+        if self.own is not None:
+            words += f", agreement with oneself {self.own:.2f} ({self.repeats} repeats)"
+        return words
+
+
+class Panel(NamedTuple):
+    """The raters whose ratings are used, those that were left out, and the ceiling of the SRCC with the MOS."""
+
+    raters: list[Rater]
+    left_out: list[Rater]
+    ceiling: Interval
+
+
+NO_PANEL = Panel([], [], Interval(None, None, None, 0))
+
+
+def merged(title: str, rows: Sequence[Placed], *, keep_all: bool = False) -> tuple[Sequence[Placed], Panel]:
+    """Return a row per image with mos, mos_std and raters, and the panel; a table without raters is unchanged.
+
+    Repeats of one rater are averaged first. A MOS stays within the range of all ratings. ``keep_all`` also uses
+    careless raters. Raises UserError, with the title and the place, for a row without rater, a wrong number or a
+    repeated rating, and if no rater is left.
+    """
+    if not any("rater" in row for _, row in rows):
+        return rows, NO_PANEL
+    every = _ratings(title, rows)
+    raters = _raters(every)
+    left_out = [] if keep_all else [rater for rater in raters if rater.is_careless]
+    if len(left_out) == len(raters):
+        raise UserError(f"{title}: no rater agrees with the others or with oneself; to use them, add --keep-raters")
+    used = every[~every.rater.isin([rater.name for rater in left_out])]
+    ratings = unbiased(_means(used))
+    figures = ratings.agg(["mean", "std", "count"]).T.set_axis(["mos", "mos_std", "raters"], axis=1).round(9)
+    figures["mos"] = figures.mos.clip(every.mos.min(), every.mos.max())
+    cells = {place: figures.loc[place].dropna().map("{:.12g}".format) for place in figures.index}
+    table = [(place, {**row, **cells[place]}) for place, row in rows if place in cells]
+    return table, Panel(_raters(used), left_out, ceiling(used, ratings))
+
+
+def write_mos(path: Path, labels: Sequence[LabeledImage]) -> None:
+    """Write the MOS of images as a table with paths relative to its folder. Raises OSError."""
+    from pandas import DataFrame
+
+    rows = [(os.path.relpath(x.image, path.parent), x.mos, x.mos_std, x.raters) for x in labels]
+    table = DataFrame(rows, columns=["image", "mos", "mos_std", "raters"])
+    write_atomically(path, table.to_csv(index=False, float_format="%.6g", lineterminator="\n").encode())
+
+
+def unbiased(ratings: "DataFrame") -> "DataFrame":
+    """Return ratings, a row per rater and a column per image, without each rater's bias: least squares, with mean 0.
+
+    If all raters rated all images, the bias is the mean difference from the MOS, as in ITU-T P.910 clause 12.6.
+    Otherwise the least squares also take into account which raters rated an image.
+    """
+    known = ratings.notna().to_numpy()
+    equations = np.diag(known.sum(axis=1)) - (known / known.sum(axis=0)) @ known.T
+    return ratings.sub(np.linalg.lstsq(equations, (ratings - ratings.mean()).sum(axis=1))[0], axis=0)
+
+
+def ceiling(ratings: "DataFrame", table: "DataFrame") -> Interval:
+    """Return the highest correlation of a scorer with the MOS of the images, with its 95 % interval.
+
+    The correlation of any scorer with the MOS is its correlation with the true quality times the square root of the
+    reliability of the MOS (attenuation formula; C. Spearman 1904, "The proof and measurement of association between
+    two things"). Reliability is 1 - noise / variance of the MOS. A mean of k ratings has 1 / k of the noise of one
+    rating, which is the Spearman-Brown formula. The noise of one rating is the variance within repeats, but at least
+    that of rounding to the scale, step^2 / 12. Without repeats, it is the variance between raters, which also has their
+    different tastes. The SRCC of normally distributed MOS is up to .02 lower. The interval is that of a ratio of
+    two variances (F distribution).
+
+    Args:
+        ratings: A row per rating, with the columns rater, image and mos.
+        table: The result of ``unbiased`` for them.
+
+    Returns:
+        The ceiling; ``n`` is the number of repeats, 0 for a ceiling from the differences between raters.
+    """
+    cells = ratings.groupby(["image", "rater"]).mos
+    mos, times = table.mean(), cells.count()
+    n = free = len(ratings) - len(times)
+    squares = float((cells.var() * (times - 1)).sum())
+    if not n:
+        free = len(times) - len(mos) - len(table) + 1
+        squares = float(((table - mos) ** 2).sum().sum())
+    if free < 1 or len(mos) < MIN_IMAGES or np.ptp(mos) == 0:
+        return Interval(None, None, None, n)
+    steps = np.diff(np.unique(ratings.mos))
+    noise = max(squares / free, float(steps.min()) ** 2 / 12) * (1 / times).groupby("image").sum() / table.count() ** 2
+    ends = ratio_of_variances.ppf([(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2], free, len(mos) - 1)
+    value, low, high = (float(np.sqrt(max(0.0, 1 - noise.mean() / mos.var() / end))) for end in (1.0, *ends))
+    return Interval(value, low, high, n)
+
+
+def _ratings(title: str, rows: Sequence[Placed]) -> "DataFrame":
+    """Return a row per rating, with the columns image (the place of its first row), rater, repeat, mos and place."""
+    from pandas import DataFrame
+
+    first: dict[tuple[str | None, str | None], str] = {}
+    given: dict[tuple[str, str, float], tuple[float, str]] = {}
+    for place, row in rows:
+        if "rater" not in row:
+            raise UserError(f"{title}: {place}: the column rater is empty or missing; add the name of the person")
+        image = first.setdefault((row.get("image"), row.get("reference")), place)
+        key = image, row["rater"], number_of(title, place, "repeat", row.get("repeat", "0"))
+        if key in given:
+            again = f"{row['rater']} already rated {row.get('image')} in {given[key][1]}"
+            raise UserError(f"{title}: {place}: {again}; remove one of the two rows, or rename one of two raters")
+        given[key] = number_of(title, place, "mos", row.get("mos", "")), place
+    return DataFrame([(*key, mos) for key, (mos, _) in given.items()], columns=["image", "rater", "repeat", "mos"])
+
+
+def _means(ratings: "DataFrame") -> "DataFrame":
+    """Return the mean of each rater's ratings of an image, with a row per rater and a column per image."""
+    return ratings.pivot_table(index="rater", columns="image", values="mos", sort=False)
+
+
+def _raters(ratings: "DataFrame") -> list[Rater]:
+    means = _means(ratings)
+    table = unbiased(means)
+    raters = []
+    for name, own in table.iterrows():
+        others = (table.sum() - own) / (table.count() - 1)
+        shared = own.notna() & (table.count() > 1)
+        twice = ratings[ratings.rater == name].pivot(index="image", columns="repeat", values="mos")
+        twice = twice.reindex(columns=[0, 1]).dropna()
+        bias, agreement = float((means.loc[name] - own).mean()), srcc(own[shared], others[shared])
+        raters.append(Rater(name, int(own.count()), bias, agreement, plcc(twice[0], twice[1]), len(twice)))
+    return raters
