@@ -27,7 +27,7 @@ from agenticiqa.eval.metrics import plcc, rmse, srcc
 from agenticiqa.programs.backends.cores import available_cores
 from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.output_paths import check_outputs, refuse_inputs
-from agenticiqa.programs.cli.printable import print_error, print_note
+from agenticiqa.programs.cli.printable import print_error, print_note, printable
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
 from agenticiqa.programs.errors import ImageError, ToolError, UserError
 from agenticiqa.programs.fusion.interval import NORMAL_QUANTILES
@@ -109,7 +109,7 @@ def _scores(args: Namespace) -> tuple[GivenLabels, dict[Path, Seen], str]:
     """Return the scores in tables, with their images, and a digest of them; print what is known about the raters."""
     read = labels_to_fit(args)
     for rater in read.panel.raters:
-        print(f"{rater.name}: {rater.figures}")
+        print(printable(f"{rater.name}: {rater.figures}"))
     if (best := read.panel.ceiling).value is not None:
         source = f"{best.n} repeats" if best.n else "the differences between raters"
         print(f"On these labels, no scorer can exceed an SRCC of {best:.3f} (ceiling, from {source}).")

@@ -84,9 +84,10 @@ def merged(title: str, rows: Sequence[Placed], *, keep_all: bool = False) -> tup
         raise UserError(f"{title}: no rater agrees with the others or with oneself; to use them, add --keep-raters")
     used = every[~every.rater.isin([rater.name for rater in left_out])]
     ratings = unbiased(_means(used))
-    figures = ratings.agg(["mean", "std", "count"]).T.set_axis(["mos", "mos_std", "raters"], axis=1).round(9)
-    figures["mos"] = figures.mos.clip(every.mos.min(), every.mos.max())
-    cells = {place: figures.loc[place].dropna().map("{:.12g}".format) for place in figures.index}
+    # Without bias, a mean can be beyond the ends of the scale, and then none of the usual scales would fit.
+    mos = ratings.mean().clip(every.mos.min(), every.mos.max())
+    figures = mos.to_frame("mos").assign(mos_std=ratings.std(), raters=ratings.count()).round(9).to_dict("index")
+    cells = {place: {name: f"{x:.12g}" for name, x in of.items() if np.isfinite(x)} for place, of in figures.items()}
     table = [(place, {**row, **cells[place]}) for place, row in rows if place in cells]
     return table, Panel(_raters(used), left_out, ceiling(used, ratings))
 
@@ -146,15 +147,15 @@ def ceiling(ratings: "DataFrame", table: "DataFrame") -> Interval:
 
 
 def _ratings(title: str, rows: Sequence[Placed]) -> "DataFrame":
-    """Return a row per rating, with the columns image (the place of its first row), rater, repeat, mos and place."""
+    """Return a row per rating, with the columns image (the place of its first row), rater, repeat and mos."""
     from pandas import DataFrame
 
-    first: dict[tuple[str | None, str | None], str] = {}
+    first: dict[tuple[str, str | None], str] = {}
     given: dict[tuple[str, str, float], tuple[float, str]] = {}
     for place, row in rows:
         if "rater" not in row:
             raise UserError(f"{title}: {place}: the column rater is empty or missing; add the name of the person")
-        image = first.setdefault((row.get("image"), row.get("reference")), place)
+        image = first.setdefault((row.get("image", place), row.get("reference")), place)
         key = image, row["rater"], number_of(title, place, "repeat", row.get("repeat", "0"))
         if key in given:
             again = f"{row['rater']} already rated {row.get('image')} in {given[key][1]}"
@@ -171,12 +172,13 @@ def _means(ratings: "DataFrame") -> "DataFrame":
 def _raters(ratings: "DataFrame") -> list[Rater]:
     means = _means(ratings)
     table = unbiased(means)
+    total, count = table.sum(), table.count()
+    twice = ratings.pivot(index=["rater", "image"], columns="repeat", values="mos").reindex(columns=[0, 1]).dropna()
     raters = []
     for name, own in table.iterrows():
-        others = (table.sum() - own) / (table.count() - 1)
-        shared = own.notna() & (table.count() > 1)
-        twice = ratings[ratings.rater == name].pivot(index="image", columns="repeat", values="mos")
-        twice = twice.reindex(columns=[0, 1]).dropna()
-        bias, agreement = float((means.loc[name] - own).mean()), srcc(own[shared], others[shared])
-        raters.append(Rater(name, int(own.count()), bias, agreement, plcc(twice[0], twice[1]), len(twice)))
+        shared = own.notna() & (count > 1)
+        others = srcc(own[shared], ((total - own) / (count - 1))[shared])
+        again = twice[twice.index.get_level_values("rater") == name]
+        bias = float((means.loc[name] - own).mean())
+        raters.append(Rater(name, int(own.count()), bias, others, plcc(again[0], again[1]), len(again)))
     return raters

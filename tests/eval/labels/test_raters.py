@@ -210,6 +210,7 @@ def test_lower_is_better_mirrors_the_mos(album: Path) -> None:
     [
         ("image,mos\na.png,3\n", "labels-1.csv, line 2: the column rater is empty or missing"),
         (f"{HEADER}a.png,3,anna,1,0\n", "labels-1.csv, line 2: anna already rated a.png in labels-0.csv, line 2"),
+        (f"{HEADER},3,ben,1,0\n,3,ben,1,0\n", "labels-1.csv, line 2: the column image is empty"),
         (f"{HEADER}a.png,x,ben,1,0\n", "labels-1.csv, line 2: mos is 'x'"),
         (f"{HEADER}gone.png,3,ben,1,0\n", "1 of 4 files are missing: .*gone.png"),
     ],
