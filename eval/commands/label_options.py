@@ -40,8 +40,7 @@ def labels_to_fit(args: Namespace) -> LabeledSet:
     These may have several rows for an image, and their MOS are already mirrored if lower values are better.
     """
     for data in args.labels:
-        is_lines = data.suffix.lower() == ".jsonl"
-        if is_shard_folder(data) or (is_lines and _keys_of_first_row(data) >= OF_A_ROW):
+        if is_shard_folder(data) or (data.suffix.lower() == ".jsonl" and _keys_of_first_row(data) >= OF_A_ROW):
             raise UserError(f"{data} has results of a run, not labels: name the table of labels")
     return labels_named(args, *args.labels)
 

@@ -14,7 +14,7 @@ from scipy.stats import f as ratio_of_variances
 
 from agenticiqa.eval.datasets import LabeledImage, number_of
 from agenticiqa.eval.intervals import CONFIDENCE, Interval
-from agenticiqa.eval.metrics import MIN_IMAGES, plcc, srcc
+from agenticiqa.eval.metrics import MIN_IMAGES, srcc
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import write_atomically
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # commands without ratings of several people start without pa
     from pandas import DataFrame
 
 LEAST_AGREEMENT = 0.3  # correlation with the others and with the own repeats; a rater below both is left out
+BY_CHANCE = 0.05  # share of raters at chance whose few repeats agree well enough to be kept
 
 Placed = tuple[str, Mapping[str, str]]  # the place of a row in its table, and its cells
 
@@ -29,8 +30,10 @@ Placed = tuple[str, Mapping[str, str]]  # the place of a row in its table, and i
 class Rater(NamedTuple):
     """A person who rated: the number of rated images, the bias in units of the scale, and the agreement.
 
-    ``others`` is the SRCC with the mean of all others on shared images, ``own`` the correlation of first and second
-    ratings of images; each is ``None`` for fewer than three images and for equal ratings.
+    ``others`` is the SRCC with the mean of all others on shared images. ``own`` is the intraclass correlation of two
+    ratings of an image (ICC(1,1); P. E. Shrout and J. L. Fleiss 1979, "Intraclass correlations"), with the variance of
+    all ratings by this person, as the few images that come twice may be alike. Each is ``None`` for fewer than three
+    images and for equal ratings.
     """
 
     name: str
@@ -39,22 +42,14 @@ class Rater(NamedTuple):
     others: float | None
     own: float | None
     repeats: int
-
-    @property
-    def is_careless(self) -> bool:
-        """Whether the rater agrees neither with the others nor, as far as known, with the own repeats."""
-        is_alone = self.others is not None and self.others < LEAST_AGREEMENT
-        return is_alone and (self.own is None or self.own < LEAST_AGREEMENT)
+    is_careless: bool
 
     @property
     def figures(self) -> str:
         """The figures in words, without those that are unknown."""
-        words = f"{self.images} ratings"
-        if self.others is not None:
-            words += f", bias {self.bias:+.2f}, SRCC with the mean of the others {self.others:.2f}"
-        if self.own is not None:
-            words += f", agreement with oneself {self.own:.2f} ({self.repeats} repeats)"
-        return words
+        bias = "" if self.others is None else f", bias {self.bias:+.2f}, SRCC with the others {self.others:.2f}"
+        own = "" if self.own is None else f", agreement with oneself {self.own:.2f} ({self.repeats} repeats)"
+        return f"{self.images} ratings{bias}{own}"
 
 
 class Panel(NamedTuple):
@@ -71,25 +66,28 @@ NO_PANEL = Panel([], [], Interval(None, None, None, 0))
 def merged(title: str, rows: Sequence[Placed], *, keep_all: bool = False) -> tuple[Sequence[Placed], Panel]:
     """Return a row per image with mos, mos_std and raters, and the panel; a table without raters is unchanged.
 
-    Repeats of one rater are averaged first. A MOS stays within the range of all ratings. ``keep_all`` also uses
-    careless raters. Raises UserError, with the title and the place, for a row without rater, a wrong number or a
-    repeated rating, and if no rater is left.
+    Repeats of one rater are averaged first. A MOS stays within the range of all ratings. Careless raters are left out
+    one by one, unless ``keep_all`` is set, because each of them also lowers the agreement of the others. Raises
+    UserError, with the title and the place, for a row without rater, a wrong number or a repeated rating, and if no
+    rater is left.
     """
     if not any("rater" in row for _, row in rows):
         return rows, NO_PANEL
-    every = _ratings(title, rows)
-    raters = _raters(every)
-    left_out = [] if keep_all else [rater for rater in raters if rater.is_careless]
-    if len(left_out) == len(raters):
-        raise UserError(f"{title}: no rater agrees with the others or with oneself; to use them, add --keep-raters")
-    used = every[~every.rater.isin([rater.name for rater in left_out])]
+    every = used = _ratings(title, rows)
+    raters, left_out = _raters(every), list[Rater]()
+    while not keep_all and (careless := [(rater.others, rater) for rater in raters if rater.is_careless]):
+        if len(careless) == len(raters):
+            raise UserError(f"{title}: no rater agrees with the others or with oneself; to use them, add --keep-raters")
+        left_out.append(min(careless)[1])
+        used = used[used.rater != left_out[-1].name]
+        raters = _raters(used)
     ratings = unbiased(_means(used))
     # Without bias, a mean can be beyond the ends of the scale, and then none of the usual scales would fit.
     mos = ratings.mean().clip(every.mos.min(), every.mos.max())
     figures = mos.to_frame("mos").assign(mos_std=ratings.std(), raters=ratings.count()).round(9).to_dict("index")
     cells = {place: {name: f"{x:.12g}" for name, x in of.items() if np.isfinite(x)} for place, of in figures.items()}
     table = [(place, {**row, **cells[place]}) for place, row in rows if place in cells]
-    return table, Panel(_raters(used), left_out, ceiling(used, ratings))
+    return table, Panel(raters, left_out, ceiling(used, ratings))
 
 
 def write_mos(path: Path, labels: Sequence[LabeledImage]) -> None:
@@ -179,6 +177,10 @@ def _raters(ratings: "DataFrame") -> list[Rater]:
         shared = own.notna() & (count > 1)
         others = srcc(own[shared], ((total - own) / (count - 1))[shared])
         again = twice[twice.index.get_level_values("rater") == name]
-        bias = float((means.loc[name] - own).mean())
-        raters.append(Rater(name, int(own.count()), bias, others, plcc(again[0], again[1]), len(again)))
+        is_known = len(again) >= MIN_IMAGES and own.nunique() > 1
+        noise = float(((again[1] - again[0]) ** 2).mean() / 2 / own.var()) if is_known else 1.0
+        most = min(1 - LEAST_AGREEMENT, ratio_of_variances.ppf(BY_CHANCE, len(again), own.count() - 1))
+        is_careless = others is not None and others < LEAST_AGREEMENT and noise > most
+        bias, agreement = float((means.loc[name] - own).mean()), max(0.0, 1 - noise) if is_known else None
+        raters.append(Rater(name, int(own.count()), bias, others, agreement, len(again), is_careless))
     return raters

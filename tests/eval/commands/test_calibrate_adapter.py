@@ -214,7 +214,7 @@ def test_ratings_of_several_people_are_merged_for_the_adapter_and_all_commands(
     assert main(words) == OK
     printed, messages = capsys.readouterr()
     assert [line.partition(":")[0] for line in printed.splitlines()[:2]] == ["anna", "benjamin"]
-    assert ", SRCC with the mean of the others 0." in printed
+    assert ", SRCC with the others 0." in printed
     assert "(ceiling, from 12 repeats)." in printed
     assert "the ratings of chance are not used, as agreement is too low (40 ratings, bias" in messages
     assert f"The MOS of 40 images were written to {table}" in messages

@@ -92,6 +92,16 @@ def test_a_rater_at_chance_is_left_out(keep_all: bool) -> None:
         assert result(alone)[0] == rows
 
 
+def test_a_few_repeats_that_agree_by_chance_do_not_keep_a_rater() -> None:
+    """Six repeats of a rater at chance agree by .3 or more in a third of all cases."""
+    found = []
+    for seed in range(20):
+        truth = np.random.default_rng(seed).normal(3, 0.7, 60)
+        panel = result(simulated(["anna", "chance", "ben"], truth, 100 + seed, {"anna": 0.4}, repeats=6))[1]
+        found.append([rater.name for rater in panel.left_out])
+    assert found.count(["chance"]) >= 17
+
+
 def test_agreement_with_oneself_is_enough() -> None:
     """A person with another taste is kept; one rater alone is always kept."""
     truth = np.random.default_rng(0).uniform(1.5, 4.5, 60)
