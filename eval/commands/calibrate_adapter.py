@@ -112,7 +112,7 @@ def _scores(args: Namespace) -> tuple[GivenLabels, dict[Path, Seen], str]:
         print(printable(f"{rater.name}: {rater.figures}"))
     if (best := read.panel.ceiling).value is not None:
         source = f"{best.n} repeats" if best.n else "the differences between raters"
-        print(f"On these labels, no scorer can exceed an SRCC of {best:.3f} (ceiling, from {source}).")
+        print(f"The highest SRCC that a scorer can reach on these labels is about {best:.2f} (ceiling, from {source}).")
     if args.mos_out:
         write_mos(args.mos_out, read.labels)
         print_note(f"The MOS of {len(read.labels)} images were written to {args.mos_out}")

@@ -188,7 +188,7 @@ def read_own(source: Source, declared: Declared, split: str | None = None) -> tu
     of_split = chosen_split(source.title, scored, split, lambda placed: placed[1].get("split"))
     of_split, panel = merged(source.title, of_split, keep_all=declared.keep_raters)
     for rater in panel.left_out:
-        why = f"the ratings of {rater.name} are not used, as agreement is too low ({rater.figures})"
+        why = f"the ratings of {rater.name} are not used: no clear agreement with others or oneself ({rater.figures})"
         logger.warning("%s: %s; to use them, add --keep-raters", source.title, why)
     chosen = _with_references(files, of_split, images, declared)
     labels = [replace(labeled(files, place, row), name=row.get("name") or place) for place, row in chosen]

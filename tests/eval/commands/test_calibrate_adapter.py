@@ -195,7 +195,7 @@ def test_ratings_of_one_person_become_an_adapter(
     printed = capsys.readouterr().out.splitlines()
     assert printed[0].startswith("anna: 40 ratings, agreement with oneself 0.")
     assert printed[0].endswith(" (6 repeats)")
-    assert printed[1].startswith("On these labels, no scorer can exceed an SRCC of 0.")
+    assert printed[1].startswith("The highest SRCC that a scorer can reach on these labels is about 0.")
     assert printed[1].endswith("] (ceiling, from 6 repeats).")
     use = f'Use it: agenticiqa assess {folder} --adapter mine.npz --html sheet.html (in a configuration: "adapter:'
     assert printed[-1] == f'{use} mine.npz")'
@@ -216,7 +216,7 @@ def test_ratings_of_several_people_are_merged_for_the_adapter_and_all_commands(
     assert [line.partition(":")[0] for line in printed.splitlines()[:2]] == ["anna", "benjamin"]
     assert ", SRCC with the others 0." in printed
     assert "(ceiling, from 12 repeats)." in printed
-    assert "the ratings of chance are not used, as agreement is too low (40 ratings, bias" in messages
+    assert "the ratings of chance are not used: no clear agreement with others or oneself (40 rat" in messages
     assert f"The MOS of 40 images were written to {table}" in messages
     with table.open() as file:
         rows = [*csv.DictReader(file)]

@@ -250,7 +250,7 @@ def test_raters_left_out_are_named_by_every_reader(
     with caplog.at_level(logging.WARNING):
         labels = read_labels(file)
     assert {label.raters for label in labels} == {2}
-    assert "the ratings of chance are not used, as agreement is too low (30 ratings, bias" in caplog.text
+    assert "chance are not used: no clear agreement with others or oneself (30 ratings, bias" in caplog.text
     assert "; to use them, add --keep-raters" in caplog.text
     every = labeled_images(file, None, None, Declared(keep_raters=True)).labels
     assert {label.raters for label in every} == {3}
