@@ -115,7 +115,7 @@ def test_agreement_with_oneself_is_enough() -> None:
         f"60 ratings, agreement with oneself {panel.raters[0].own:.2f} (12 repeats)"
     ]
     with pytest.raises(UserError, match="no rater agrees with the others or with oneself; to use them, add --keep-r"):
-        result(simulated(["chance", "random"], truth, 4, repeats=0))
+        result(simulated(["chance", "random", "by chance"], truth, 4, repeats=0))
 
 
 @pytest.mark.parametrize("raters", [["anna"], ["ben", "anna"], ["anna", "ben", "carl", "dora"]])
