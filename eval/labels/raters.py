@@ -76,7 +76,7 @@ def merged(title: str, rows: Sequence[Placed], *, keep_all: bool = False) -> tup
     every = used = _ratings(title, rows)
     raters, left_out = _raters(every), list[Rater]()
     while not keep_all and (careless := [(rater.others, rater) for rater in raters if rater.is_careless]):
-        if len(careless) == len(raters) == 2:  # nobody knows which one of two is careless
+        if len(careless) == len(raters) == 2:  # equal agreement of both
             raise UserError(f"{title}: no rater agrees with the others or with oneself; to use them, add --keep-raters")
         left_out.append(min(careless)[1])
         used = used[used.rater != left_out[-1].name]
