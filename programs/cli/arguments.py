@@ -89,6 +89,14 @@ exit status:
   2  wrong usage
   4  some photos were refused
 """
+RATE_EXAMPLES = """\
+examples:
+  agenticiqa rate album/ --out rate.html                          score the album, write a page with 60 of its photos
+  agenticiqa rate album/ --out rate.html --scores scores.jsonl    use results of "assess album/ --jsonl scores.jsonl"
+  agenticiqa calibrate adapter album/labels.csv --out mine.npz    adapt the offline score to your ratings
+
+exit status: 0 the page was written, 1 it was not or some photos have no score, 2 wrong usage
+"""
 
 CONFIG = Option("--config FILE", "read this configuration file (default: $AGENTICIQA_CONFIG; if not set, run offline)")
 MODEL: Options = (
@@ -309,6 +317,14 @@ GATE: Options = (
     ),
     VERDICTS,
     *TABLES[1:],
+    WITHOUT_MODEL,
+)
+RATE: Options = (
+    Option("ALBUM", "a folder of photos, also in subfolders", dest="album"),
+    Option("--out FILE", "write the page; it shows the photos from their folder", Path, required=True),
+    Option("--images N", "choose N photos at random from all ranges of the score (default: 60)", int, 60, at_least=1),
+    Option("--seed N", "choose and order the photos by this number (default: 0)", int, 0),
+    Option("--scores FILE", "use the scores in these results of assess instead of assessing the photos"),
     WITHOUT_MODEL,
 )
 BACKENDS: Options = (

@@ -52,6 +52,9 @@ COMMANDS: dict[str, Command] = {
         arguments.GATE_EXAMPLES,
         light=True,
     ),
+    "rate": Command(
+        "write a page on which you rate photos", arguments.RATE, f"{HERE}.rate", arguments.RATE_EXAMPLES, light=True
+    ),
     "backends": Command("list the configured models and the features of each", arguments.BACKENDS, f"{HERE}.backends"),
     "batches": Command(
         "list, collect or cancel the batches of a run that used --batch",

@@ -33,6 +33,7 @@ class Output(NamedTuple):
     name: Path
     path: Path
     is_folder: bool
+    is_page: bool
 
 
 def check_outputs(
@@ -56,8 +57,8 @@ def check_outputs(
             raise UserError(f"{place}: {output.option} needs a folder, but this is a file; name another folder")
         if not output.is_folder and os.path.isdir(output.path):
             raise UserError(f"{place}: {output.option} needs a file, but this is a folder; name another file")
-        if output.option == "--html" and not output.is_folder and output.name.suffix.lower() not in PAGES:
-            raise UserError(f"{place}: --html writes a page; name an .html file")
+        if output.is_page and output.name.suffix.lower() not in PAGES:
+            raise UserError(f"{place}: {output.option} writes a page; name an .html file")
         for other in outputs[:number]:
             if _collide(output, other) or _collide(other, output):
                 raise UserError(
@@ -131,8 +132,8 @@ def write_all(outputs: Iterable[tuple[str, Path | str | None, Callable[[], None]
     return done
 
 
-def _output(option: str, path: Path, is_folder: bool = False) -> Output:
-    return Output(option, path, Path(os.path.realpath(path)), is_folder)
+def _output(option: str, path: Path, *, is_folder: bool = False, is_page: bool = False) -> Output:
+    return Output(option, path, Path(os.path.realpath(path)), is_folder, is_page)
 
 
 def _written(args: Namespace, files: Iterable[Path]) -> list[Output]:
@@ -140,21 +141,22 @@ def _written(args: Namespace, files: Iterable[Path]) -> list[Output]:
 
 
 def _outputs(args: Namespace) -> Iterable[Output]:
-    is_calibrate = str(vars(args).get("command")).startswith("calibrate")  # --out of other commands is a folder
+    command = str(vars(args).get("command"))  # --out is a file of calibrate, a page of rate, else a folder
     for name in OUTPUTS:
         value = vars(args).get(name)
-        is_page = name == "html"  # a page has a folder beside it, so it needs a file
+        is_page = name == "html" or (name == "out" and command == "rate")
         if value is None or (is_stdout(value) and not is_page) or "://" in str(value):  # an address, checked later
             continue
         option, path = f"--{name.replace('_', '-')}", Path(value)
-        yield _output(option, path, name in OUTPUT_FOLDERS or (name == "out" and not is_calibrate))
+        is_folder = name in OUTPUT_FOLDERS or (name == "out" and not command.startswith(("calibrate", "rate")))
+        yield _output(option, path, is_folder=is_folder, is_page=is_page)
         if os.path.isdir(path):
             continue
         if name == "jsonl":
             yield _output(option, path.with_name(f"{path.name}.summary.json"))
         if name == "out" and "tool" in args:
             yield _output(option, path.with_suffix(".png"))
-        if is_page:
+        if name == "html":  # a page with thumbnails in a folder beside it
             from agenticiqa.programs.page.thumbnails import folder_beside  # an import of Pillow
 
             yield _output(option, folder_beside(path), is_folder=True)

@@ -34,6 +34,7 @@ examples:
   agenticiqa assess photo.jpg --save-maps maps/            draw a map of the damaged areas
   agenticiqa measure ssim out/ --reference ref/            print the values of a metric
   agenticiqa gate uploads/ --policy mine.yaml              accept or refuse photos
+  agenticiqa rate album/ --out rate.html                   write a page on which you rate photos
   agenticiqa tools                                         list the metrics
   agenticiqa COMMAND --help                                show options and examples of a command
 
@@ -207,7 +208,7 @@ class _Print(argparse.Action):
 # Shell completions of values, by their placeholders in the help.
 COMPLETED = {
     **dict.fromkeys(("FILE", "IMAGE", "DATA", "LABELS", "PHOTOS", "TASK", "RESULTS"), shtab.FILE),
-    **dict.fromkeys(("DIR", "RUN"), shtab.DIRECTORY),
+    **dict.fromkeys(("DIR", "RUN", "ALBUM"), shtab.DIRECTORY),
 }
 QUIETLY = Option("-q --quiet", "print only results and errors, without progress and notes", bool)
 LOGGED: Options = (

@@ -18,16 +18,18 @@ def webp(picture: Image.Image, method: int = 4) -> bytes:
     return encode(picture, "WEBP", QUALITY, method)
 
 
-def encode(picture: Image.Image, file_format: str, quality: int = 90, method: int = 4) -> bytes:
+def encode(
+    picture: Image.Image, file_format: str, quality: int = 90, method: int = 4, *, lossless: bool = False
+) -> bytes:
     """Encode a picture without alpha in a format of Pillow, marked by its Exif if the format has it.
 
-    ``quality`` applies to JPEG, WebP and AVIF, ``method`` to WebP. Raises OSError, KeyError or ValueError if Pillow
-    cannot write the format.
+    ``quality`` applies to JPEG, WebP and AVIF, ``method`` and ``lossless`` to WebP. Raises OSError, KeyError or
+    ValueError if Pillow cannot write the format.
     """
     exif = Image.Exif()
     exif[ExifTag.Software] = MADE_BY
     buffer = io.BytesIO()
-    picture.convert("RGB").save(buffer, file_format, quality=quality, method=method, exif=exif)
+    picture.convert("RGB").save(buffer, file_format, quality=quality, method=method, lossless=lossless, exif=exif)
     return buffer.getvalue()
 
 

@@ -19,7 +19,8 @@ needs_chromium = pytest.mark.skipif(COMMAND is None, reason="needs chromium: apt
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-port=0", "--no-first-run")
 
 Send = Callable[..., Awaitable[dict[str, Any]]]
-Input = tuple[str, dict[str, Any]]  # a kind of input and its parameters: ("MouseEvent", {"type": "mousePressed", ...})
+# A kind of input and its parameters, ("MouseEvent", {"type": "mousePressed", ...}); or any method, ("Page.reload", {}).
+Input = tuple[str, dict[str, Any]]
 
 
 @dataclass
@@ -38,7 +39,10 @@ def visit(
     height: int = 900,
     dark: bool = False,
 ) -> Seen:
-    """Load a page, wait half a second, and evaluate JavaScript in it, or send input to it."""
+    """Load a page, wait half a second, and evaluate JavaScript in it, send input to it, or call methods by full names.
+
+    The answers of such methods are among the values, too.
+    """
     with (
         tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,  # its processes end a moment later
         subprocess.Popen(
@@ -111,7 +115,15 @@ async def _visit(
             await asyncio.sleep(0.5)
             for expression in expressions:
                 if isinstance(expression, tuple):
-                    await send(f"Input.dispatch{expression[0]}", **expression[1])
+                    method, params = expression
+                    if "." not in method:
+                        await send(f"Input.dispatch{method}", **params)
+                        continue
+                    loaded.clear()
+                    seen.values.append(await send(method, **params))
+                    if method == "Page.reload":
+                        await asyncio.wait_for(loaded.wait(), 60)
+                        await asyncio.sleep(0.5)
                     continue
                 found = await send("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
                 seen.values.append(found["result"].get("value", found.get("exceptionDetails")))

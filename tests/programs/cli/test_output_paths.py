@@ -134,6 +134,7 @@ def test_what_a_configuration_names_is_no_output(name: str, link: Any, option: s
         "compare runs/one runs/two --csv runs/two/results.jsonl",
         "report runs/one --markdown runs/one/run.json",
         "measure niqe a.png --csv hard.png",
+        "rate . --out hard.png",
         "evaluate labels.csv --out out --log labels.csv",
         "evaluate runs/one/results.jsonl --out runs/one",
         "calibrate adapter labels.csv --out labels.csv --force",
