@@ -93,6 +93,7 @@ RATE_EXAMPLES = """\
 examples:
   agenticiqa rate album/ --out rate.html                          score the album, write a page with 60 of its photos
   agenticiqa rate album/ --out rate.html --scores scores.jsonl    use results of "assess album/ --jsonl scores.jsonl"
+  agenticiqa rate album/ --out rate.html --pairs                  choose the better one of two photos, 60 times
   agenticiqa calibrate adapter album/labels.csv --out mine.npz    adapt the offline score to your ratings
 
 exit status: 0 the page was written, 1 it was not or some photos have no score, 2 wrong usage
@@ -323,6 +324,7 @@ RATE: Options = (
     Option("ALBUM", "a folder of photos, also in subfolders", dest="album"),
     Option("--out FILE", "write the page; it shows the photos from their folder", Path, required=True),
     Option("--images N", "choose N photos at random from all ranges of the score (default: 60)", int, 60, at_least=1),
+    Option("--pairs", "show N pairs of photos with similar scores; the better one is chosen", bool),
     Option("--seed N", "choose and order the photos by this number (default: 0)", int, 0),
     Option("--scores FILE", "use the scores in these results of assess instead of assessing the photos"),
     WITHOUT_MODEL,

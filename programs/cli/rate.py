@@ -38,16 +38,16 @@ def run(args: Namespace) -> int:
     photos = _scored(inputs, [*rows], os.path.dirname(args.scores or ""))
     if lacking := len(inputs.jobs) - len(photos):
         print_error(f"{album}: no score for {counted(lacking, 'photo')} of {len(inputs.jobs)}; the page lacks them")
-    order = showings(photos, args.images, args.seed)
+    order = showings(photos, args.images, args.seed, in_pairs=args.pairs)
     if not order:
-        raise UserError(f"{album}: no photo has a score, so there is no page")
+        raise UserError(f"{album}: {counted(len(photos), 'photo')} with a score, too few for a page")
 
     def write() -> None:
         write_atomically(args.out, rating_page(order, Path(args.album), args.seed, args.out))
 
     (is_written,) = write_all([("page", args.out, write)])
     if is_written:
-        print_note(f"Open it in a browser and give {len(order)} ratings; at the end, it shows the next steps")
+        print_note(f"Open it in a browser and give {len(order)} answers; at the end, it shows the next steps")
     is_whole = is_written and not (lacking or inputs.problems or inputs.skipped.keys() - {OWN})
     return OK if is_whole else SOME_FAILED
 

@@ -1,10 +1,11 @@
 "use strict";
-const { id, showings } = JSON.parse(document.getElementById("data").textContent);
+const { id, file, inPairs, showings } = JSON.parse(document.getElementById("data").textContent);
 const [start, rating, end, stage, place, left, notice] = ["start", "rating", "end", "stage", "place", "left", "notice"]
   .map((name) => document.getElementById(name));
 const KEY = `agenticiqa-rate-${id}`;
 const USUAL = 8; // seconds for a photo, until the rater's own times are known
 const REMINDER = 10; // ratings that are only in the window before the page asks for a download
+const CHOICES = { ArrowLeft: -1, ArrowRight: 1, ArrowDown: 0, " ": 0 }; // the better one of a pair
 const practice = showings.filter((showing) => showing.practice).length;
 const pictures = new Map(); // images of the showing on the screen and of the next one
 let raters = new Map(); // answers by rater; the last one rated last
@@ -32,8 +33,7 @@ function imagesOf(number) {
 }
 
 function paneOf(child) {
-  const pane = document.createElement("div");
-  pane.className = "pane";
+  const pane = Object.assign(document.createElement("div"), { className: "pane" });
   pane.append(child);
   return pane;
 }
@@ -52,9 +52,8 @@ async function show(number) {
     shownAt = performance.now();
   } catch {
     if (number !== at) return;
-    const sorry = document.createElement("p");
-    sorry.textContent = "This photo cannot be shown. If its file has moved, move it back; or skip it with the key s.";
-    stage.replaceChildren(paneOf(sorry));
+    const textContent = "This photo cannot be shown. If its file has moved, move it back; or skip it with the key s.";
+    stage.replaceChildren(paneOf(Object.assign(document.createElement("p"), { textContent })));
   }
   if (number + 1 < showings.length) imagesOf(number + 1);
 }
@@ -62,9 +61,9 @@ async function show(number) {
 function describe() {
   const score = answers[at]?.score, count = showings.length - practice;
   const words = at < practice ? `Practice ${at + 1} of ${practice}, not counted` : `${at - practice + 1} of ${count}`;
-  place.textContent = words + (score == null ? "" : `, rated ${score}`);
+  place.textContent = words + (score == null || inPairs ? "" : `, rated ${score}`);
   for (const button of document.querySelectorAll(".scale button")) {
-    button.setAttribute("aria-pressed", Number(button.value) === Math.floor(score ?? 0));
+    button.setAttribute("aria-pressed", score != null && Number(button.value) === Math.floor(score));
   }
   const times = answers.filter(Boolean).map((answer) => answer.seconds).sort((one, other) => one - other);
   const open = answers.filter((answer) => !answer).length;
@@ -80,44 +79,47 @@ function answer(score) {
   if (score !== null && !showings[at].practice) unsaved += 1;
   store();
   remind();
+  if (proceed()) download();
+}
+
+function proceed() {
   const open = answers.indexOf(null);
-  if (open >= 0) {
-    show(open);
-  } else {
-    finish();
-    download();
-  }
+  if (open < 0) finish();
+  else show(open);
+  return open < 0;
 }
 
 function remind() {
   notice.hidden = isStored || unsaved < REMINDER;
-  notice.textContent = `This browser keeps no ratings. ${unsaved} ratings are not downloaded yet: press d or Download.`;
+  notice.textContent = `This browser keeps no answers. ${unsaved} answers are not downloaded yet: press d or Download.`;
 }
 
 function finish() {
   for (const section of [start, rating, end]) section.hidden = section !== end;
-  const rated = rows().length;
-  document.getElementById("summary").textContent = `${rater}, you gave ${rated} rating${rated === 1 ? "" : "s"}. `
-    + "They are in labels.csv in your folder of downloads.";
+  const given = answers.filter((each, number) => each.score !== null && !showings[number].practice).length;
+  document.getElementById("summary").textContent = `${rater}, you gave ${given} answer${given === 1 ? "" : "s"}.`;
 }
 
 function rows() {
   return showings.flatMap(({ images, practice: isPractice, repeat }, number) => {
     const { score, seconds } = answers[number] ?? {};
-    return isPractice || score == null ? [] : [[...images, score, rater, seconds, repeat]];
+    if (isPractice || score == null) return [];
+    if (!inPairs) return [[...images, score, rater, seconds, repeat]];
+    const orders = [images, [images[1], images[0]]].slice(score > 0 ? 1 : 0, score < 0 ? 1 : 2); // equal: both orders
+    return orders.map((order) => [...order, rater, seconds]);
   });
 }
 
 function csvText() {
   const cell = (value) => (/[",\r\n]/.test(value) ? `"${value.replaceAll('"', '""')}"` : value);
-  const lines = [["image", "mos", "rater", "seconds", "repeat"], ...rows()];
+  const heading = inPairs ? ["better", "worse", "rater", "seconds"] : ["image", "mos", "rater", "seconds", "repeat"];
   // Spreadsheets recognize UTF-8 by the mark at the beginning.
-  return `\ufeff${lines.map((line) => `${line.map(String).map(cell).join(",")}\r\n`).join("")}`;
+  return `\ufeff${[heading, ...rows()].map((line) => `${line.map(String).map(cell).join(",")}\r\n`).join("")}`;
 }
 
 function download() {
   const address = URL.createObjectURL(new Blob([csvText()], { type: "text/csv;charset=utf-8" }));
-  Object.assign(document.createElement("a"), { href: address, download: "labels.csv" }).click();
+  Object.assign(document.createElement("a"), { href: address, download: file }).click();
   setTimeout(() => URL.revokeObjectURL(address), 60_000);
   unsaved = 0;
   notice.hidden = true;
@@ -133,7 +135,7 @@ function setReal(isReal) {
   }
 }
 
-const halfStep = (digit, isHalf) => Math.min(5, Number(digit) + (isHalf ? 0.5 : 0));
+const scoreOf = (value, isHalf) => (inPairs ? Number(value) : Math.min(5, Number(value) + (isHalf ? 0.5 : 0)));
 const actions = {
   backspace: () => { if (end.hidden ? at > 0 : true) show(end.hidden ? at - 1 : showings.length - 1); },
   s: () => answer(null),
@@ -143,15 +145,16 @@ const actions = {
 
 document.addEventListener("keydown", (event) => {
   if (!start.hidden || event.ctrlKey || event.metaKey || event.altKey) return;
-  const digit = /^(?:Digit|Numpad)([1-5])$/.exec(event.code); // with Shift, the key is another character
-  const action = digit ? () => answer(halfStep(digit[1], event.shiftKey)) : actions[event.key.toLowerCase()];
+  const digit = /^(?:Digit|Numpad)([1-5])$/.exec(event.code)?.[1]; // with Shift, the key is another character
+  const value = inPairs ? CHOICES[event.key] : digit;
+  const action = value === undefined ? actions[event.key.toLowerCase()] : () => answer(scoreOf(value, event.shiftKey));
   if (!action) return;
   event.preventDefault();
   if (!event.repeat) action();
 });
 for (const button of document.querySelectorAll("[data-key]")) button.addEventListener("click", actions[button.dataset.key]);
 for (const button of document.querySelectorAll(".scale button")) {
-  button.addEventListener("click", (event) => answer(halfStep(button.value, event.shiftKey)));
+  button.addEventListener("click", (event) => answer(scoreOf(button.value, event.shiftKey)));
 }
 let from = null; // where the mouse was
 stage.addEventListener("pointerdown", (event) => { from = event.pointerType === "mouse" ? event : null; });
@@ -170,9 +173,7 @@ document.getElementById("begin").addEventListener("submit", (event) => {
   answers = showings.map((_, number) => saved[number] ?? null);
   raters.delete(rater); // it becomes the last one
   store();
-  const open = answers.indexOf(null);
-  if (open >= 0) show(open);
-  else finish();
+  proceed();
 });
 document.getElementById("another").addEventListener("click", () => location.reload());
 try {
@@ -183,6 +184,6 @@ try {
 }
 store();
 if (!isStored) {
-  document.getElementById("memory").textContent = "This browser keeps no ratings of local pages, so they are lost if you "
+  document.getElementById("memory").textContent = "This browser keeps no answers of local pages, so they are lost if you "
     + "close the window. After each 10 photos, the page asks you to download them (key d).";
 }

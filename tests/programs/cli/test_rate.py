@@ -45,7 +45,7 @@ def test_an_album_is_scored_and_its_page_links_the_photos(album: Path, capsys: p
     assert (Path("pages") / addresses["b.tiff"]).is_file()
     assert [photo["practice"] for photo in found] == [True] * 3 + [False] * 5
     assert [photo["repeat"] for photo in found].count(1) == 1
-    assert "give 8 ratings" in printed(capsys)
+    assert "give 8 answers" in printed(capsys)
     Path("rate2.html").write_text("")
     assert main(["rate", "album", "--out", "rate2.html", "--images", "4", "--workers", "1"]) == OK
     assert [photo["images"] for photo in shown("rate2.html")] == [photo["images"] for photo in found]
@@ -107,7 +107,8 @@ def test_no_folder_of_copies_is_left_if_browsers_show_all_photos(album: Path) ->
             "rate.html: --out would overwrite a file that the command reads",
         ),
         ("rate album --out scores.html --scores scores.html", "scores.html: --out would overwrite a file"),
-        ("rate album --out rate.html --scores other.jsonl", "no photo has a score"),
+        ("rate album --out rate.html --scores other.jsonl", "album: 0 photos with a score, too few for a page"),
+        ("rate album --out rate.html --scores scores.html --pairs", "album: 1 photo with a score, too few for a page"),
         ("rate album --out rate.html --images 0", "--images must be at least 1, got 0"),
         ("rate album", "the following arguments are required: --out"),
     ],

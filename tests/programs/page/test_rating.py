@@ -288,11 +288,11 @@ def test_a_browser_without_storage_is_asked_to_download(tmp_path: Path) -> None:
         "notice.hidden",
     )
     assert seen.errors == []
-    assert seen.values[0].startswith("This browser keeps no ratings")
+    assert seen.values[0].startswith("This browser keeps no answers")
     assert True in seen.values[2:-1], "nine counted ratings and one for practice"
     told = next(value for value in seen.values if isinstance(value, list))
     assert told[:3] == [False, told[1], "11 of 300"]
-    assert told[1].startswith("This browser keeps no ratings. 10 ratings are not downloaded")
+    assert told[1].startswith("This browser keeps no answers. 10 answers are not downloaded")
     assert told[3].endswith("left")
     assert seen.values[-1] is True
     assert len((tmp_path / "labels.csv").read_text(encoding="utf-8").splitlines()) == 11
@@ -309,3 +309,58 @@ def test_a_photo_that_moved_can_only_be_skipped(tmp_path: Path) -> None:
     assert texts[0] == texts[1]
     assert texts[0][0].startswith("This photo cannot be shown")
     assert texts[2] == ["", "2 of 3"]
+
+
+@pytest.mark.parametrize(("there", "wanted", "practice", "once", "twice"), [(300, 60, 3, 60, 6), (5, 60, 3, 4, 1)])
+def test_pairs_have_neighboring_scores(there: int, wanted: int, practice: int, once: int, twice: int) -> None:
+    album = album_of(there)
+    score_of = {photo.path: photo.score for photo in album}
+    order = showings(album, wanted, 3, in_pairs=True)
+    first, rest = order[:practice], order[practice:]
+    assert [pair.is_practice for pair in order] == [True] * practice + [False] * (once + twice)
+    assert len({frozenset(pair.paths) for pair in first}) == practice
+    assert len({frozenset(pair.paths) for pair in rest}) == once
+    seen: list[Showing] = []
+    for pair in rest:
+        before = [other.paths for other in seen if {*other.paths} == {*pair.paths}]
+        assert before == ([pair.paths[::-1]] if pair.repeat else []), "the sides change at the second time"
+        seen.append(pair)
+    gaps = [abs(score_of[left] - score_of[right]) for left, right in (pair.paths for pair in rest)]
+    assert 0 < max(gaps) <= 2.2 * 4 / min(once, there)
+    better_left = sum(score_of[pair.paths[0]] > score_of[pair.paths[1]] for pair in rest)
+    assert there < 10 or 20 < better_left < 46, "either side"
+    assert showings(album[:1], wanted, 3, in_pairs=True) == []
+
+
+@needs_chromium
+@pytest.mark.slow
+def test_pairs_are_answered_by_arrows_or_as_equal(tmp_path: Path) -> None:
+    paths = [tmp_path / f"album/{name}" for name in ("a, b.png", "c.png", "d.png")]
+    paths[0].parent.mkdir()
+    for number, path in enumerate(paths):
+        Image.new("RGB", (60, 40), (90 * number, 90, 90)).save(path)
+    a, c, d = paths
+    order = [Showing((a, d), is_practice=True), *map(Showing, [(a, c), (c, d), (d, a), (c, a)])]
+    page = tmp_path / "rate.html"
+    page.write_text(rating_page(order, tmp_path / "album", 0, page), encoding="utf-8")
+    keys = [("ArrowLeft", "ArrowLeft")] * 2 + [("ArrowRight", "ArrowRight"), ("ArrowDown", "ArrowDown"), (" ", "Space")]
+    steps: list[Any] = [downloads_to(tmp_path), START, SHOWN, *press("4"), WAIT, "at"]
+    boxes = "[...stage.querySelectorAll('img')].map((image) => Math.round(image.getBoundingClientRect().width))"
+    for key, code in keys:
+        steps += [SHOWN, *(("KeyEvent", {"type": kind, "key": key, "code": code}) for kind in ("keyDown", "keyUp"))]
+    seen = visit(page, *steps[:6], boxes, *steps[6:], WAIT, "document.getElementById('summary').textContent")
+    assert seen.errors == []
+    assert 0 in seen.values, "digits do nothing"
+    assert [596, 596] in seen.values
+    assert seen.values[-1] == 'Änne "A", B, you gave 4 answers.'
+    text = (tmp_path / "pairs.csv").read_text(encoding="utf-8-sig")
+    rows = [*csv.DictReader(io.StringIO(text))]
+    assert [(row["better"], row["worse"]) for row in rows] == [
+        ("a, b.png", "c.png"),
+        ("d.png", "c.png"),
+        ("d.png", "a, b.png"),
+        ("a, b.png", "d.png"),
+        ("c.png", "a, b.png"),
+        ("a, b.png", "c.png"),
+    ]
+    assert [*rows[0]] == ["better", "worse", "rater", "seconds"]
