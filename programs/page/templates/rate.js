@@ -44,6 +44,7 @@ async function show(number) {
   for (const other of [...pictures.keys()]) if (other !== number) pictures.delete(other);
   const images = imagesOf(number);
   stage.replaceChildren(...images.map(paneOf));
+  document.activeElement.blur(); // the space bar would press the last button again
   setReal(false);
   describe();
   try {
@@ -68,7 +69,7 @@ function describe() {
   const times = answers.filter(Boolean).map((answer) => answer.seconds).sort((one, other) => one - other);
   const open = answers.filter((answer) => !answer).length;
   const minutes = Math.ceil(open * (times[times.length >> 1] ?? USUAL) / 60);
-  left.textContent = `about ${minutes} minute${minutes === 1 ? "" : "s"} left`;
+  left.textContent = `${minutes} minute${minutes === 1 ? "" : "s"} left`;
   document.getElementById("progress").value = showings.length - open;
 }
 

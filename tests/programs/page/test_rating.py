@@ -40,6 +40,8 @@ def test_the_seed_determines_photos_and_order() -> None:
     album = album_of(300)
     assert showings(album, 60, 7) == showings(album[::-1], 60, 7)
     assert showings(album, 60, 7) != showings(album, 60, 8)
+    middle = [photo.paths for photo in showings(album, 60, 7)[3:40]]
+    assert middle not in (sorted(middle), sorted(middle)[::-1]), "not by score"
     assert {photo.paths for photo in showings(album, 60, 7)} != {photo.paths for photo in showings(album, 60, 8)}
 
 
@@ -165,7 +167,8 @@ WAIT = "new Promise((done) => setTimeout(done, 500))"
 def test_keys_rate_photos_and_the_end_downloads_labels(tmp_path: Path) -> None:
     page = make_page(tmp_path, ["practice.png", *ODD_NAMES])
     down = downloads_to(tmp_path)
-    seen = visit(page, down, START, *rated("1", "3+", "5+", "2", "s", "5", "1+", "4"), WAIT, "end.hidden")
+    held: list[Input | str] = [("KeyEvent", {"type": "keyDown", "key": "1", "code": "Digit1", "autoRepeat": True})]
+    seen = visit(page, down, START, SHOWN, *held, *rated("1", "3+", "5+", "2", "s", "5", "1+", "4"), WAIT, "end.hidden")
     assert seen.errors == []
     assert seen.values[-1] is False
     assert all(address.startswith(("file:", "data:", "blob:")) for address in seen.requests)
@@ -232,13 +235,15 @@ def test_a_phone_has_five_buttons_and_no_sideways_scrolling(tmp_path: Path, dark
         WAIT,
         SHOWN,
     ]
-    steps += [*mouse, WAIT, overflow, colors, "answers.map((answer) => answer?.score ?? null)"]
+    space = {"key": " ", "code": "Space", "text": " ", "windowsVirtualKeyCode": 32}
+    steps += [*mouse, WAIT, *(("KeyEvent", {"type": kind, **space}) for kind in ("keyDown", "keyUp")), WAIT]
+    steps += [overflow, colors, "answers.map((answer) => answer?.score ?? null)"]
     seen = visit(page, *steps, width=390, height=844, dark=dark)
     assert seen.errors == []
     assert (seen.values[1], seen.values[-3]) == (0, 0)
     assert seen.values[-2][0] == "rgb(128, 128, 128)", "the surround stays gray"
     assert (seen.values[-2][2] == "rgb(255, 255, 255)") is not dark
-    assert seen.values[-1] == [4, 4, None, None]
+    assert seen.values[-1] == [4, 4, None, None], "the space bar presses no button again"
 
 
 @needs_chromium

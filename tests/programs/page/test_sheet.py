@@ -1,6 +1,7 @@
 """The contact sheet: sorted, escaped, without external resources, and usable in a browser."""
 
 import io
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -199,6 +200,7 @@ def test_links_are_relative_to_the_page_without_a_scheme(tmp_path: Path) -> None
     assert link_to(str(tmp_path / "a b#.png"), tmp_path / "out" / "sheet.html") == "./../a%20b%23.png"
     assert str(link_to("javascript:alert(1)", Path("sheet.html"))).startswith("./")
     assert link_to("<stdin>", Path("sheet.html")) is None
+    assert link_to(os.fsdecode(b"a\xff.png"), Path("sheet.html")) == "./a%FF.png"
 
 
 def test_the_entry_of_a_row_names_the_main_distortion_and_its_place() -> None:
