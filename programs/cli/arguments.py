@@ -324,7 +324,7 @@ RATE: Options = (
     Option("ALBUM", "a folder of photos, also in subfolders", dest="album"),
     Option("--out FILE", "write the page; it shows the photos from their folder", Path, required=True),
     Option("--images N", "choose N photos at random from all ranges of the score (default: 60)", int, 60, at_least=1),
-    Option("--pairs", "show N pairs of photos with similar scores; the better one is chosen", bool),
+    Option("--pairs", "show N pairs of photos with similar scores, to choose the better one of each", bool),
     Option("--seed N", "choose and order the photos by this number (default: 0)", int, 0),
     Option("--scores FILE", "use the scores in these results of assess instead of assessing the photos"),
     WITHOUT_MODEL,

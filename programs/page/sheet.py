@@ -61,7 +61,7 @@ def link_to(image: str, page: Path) -> str | None:
         path = os.path.relpath(os.path.abspath(image), os.path.abspath(page.parent))
     except ValueError:  # a file on another drive of Windows
         return None
-    return quote(os.fsencode("./" + path.replace(os.sep, "/")))  # also for names that are not UTF-8
+    return quote(os.fsencode("./" + path.replace(os.sep, "/")))  # bytes, because a name may not be UTF-8
 
 
 def _levels(entries: Sequence[Entry]) -> list[tuple[str, int, int]]:
