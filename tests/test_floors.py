@@ -82,20 +82,20 @@ BUDGET = {
     "programs/backends": 2_660,  # addresses from the variables of clients, known prices, a message without a key
     "programs/offline": 2_530,
     "programs/tools": 3_527,  # arrays are checked before they are unpacked; types of metrics for one image and for many
-    "programs/images": 2_196,  # names in NFC and NFD, patterns, metadata of PNG, limits before decoding
+    "programs/images": 2_198,  # names in NFC and NFD, patterns, metadata of PNG, limits before decoding
     "programs/batch": 1_681,
     "programs/scale": 1_058,  # shards are current by the bytes of their images, and a tar counts what it skips
-    "programs/cli": 2_692,  # a spinner with the step of one image, and the check of a model before a run
-    "programs/page": 382,  # a page for the gate, links to maps, weights of tools
+    "programs/cli": 2_770,  # the page for ratings, a spinner with the step of one image, the check of a model before a run
+    "programs/page": 452,  # a page for ratings, a page for the gate, links to maps, weights of tools
     "programs/pictures": 496,
-    "eval": 2_219,  # with labels (also in memory), scorers and tasks; an Evaluation compares itself
+    "eval": 2_345,  # with labels (also in memory and of several raters), scorers and tasks; an Evaluation compares itself
     "eval/calibrate": 288,
-    "eval/commands": 1_508,  # outputs are checked first; report shows saved results of assess
+    "eval/commands": 1_529,  # outputs are checked first; report shows saved results of assess
     "eval/optimize": 1_474,  # public helpers for DSPy's own optimizers, which users wrote themselves
     "eval/questions": 385,
     "eval/report": 1_911,
     "eval/research": 4_600,
-    "tests": 36_060,  # the spinner on a terminal; addresses, keys and prices of models
+    "tests": 36_780,  # the rating page in a browser, merged raters; addresses, keys and prices of models
 }
 SLACK = 1.02  # a small change needs no new number
 
