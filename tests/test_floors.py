@@ -85,10 +85,10 @@ BUDGET = {
     "programs/images": 2_198,  # names in NFC and NFD, patterns, metadata of PNG, limits before decoding
     "programs/batch": 1_681,
     "programs/scale": 1_058,  # shards are current by the bytes of their images, and a tar counts what it skips
-    "programs/cli": 2_770,  # the page for ratings, a spinner with the step of one image, the check of a model before a run
+    "programs/cli": 2_770,  # a page for ratings, a spinner for one image, the check of a model before a run
     "programs/page": 452,  # a page for ratings, a page for the gate, links to maps, weights of tools
     "programs/pictures": 496,
-    "eval": 2_345,  # with labels (also in memory and of several raters), scorers and tasks; an Evaluation compares itself
+    "eval": 2_345,  # labels in memory and of several raters; an Evaluation compares itself
     "eval/calibrate": 288,
     "eval/commands": 1_529,  # outputs are checked first; report shows saved results of assess
     "eval/optimize": 1_474,  # public helpers for DSPy's own optimizers, which users wrote themselves

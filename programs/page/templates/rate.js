@@ -3,7 +3,7 @@ const { id, file, inPairs, showings } = JSON.parse(document.getElementById("data
 const [start, rating, end, stage, place, left, notice] = ["start", "rating", "end", "stage", "place", "left", "notice"]
   .map((name) => document.getElementById(name));
 const KEY = `agenticiqa-rate-${id}`;
-const USUAL = 8; // seconds for a photo, until the rater's own times are known
+const USUAL = 8; // seconds for a photo, until the rater has a pace
 const REMINDER = 10; // ratings that are only in the window before the page asks for a download
 const CHOICES = { ArrowLeft: -1, ArrowRight: 1, ArrowDown: 0, " ": 0 }; // the better one of a pair
 const practice = showings.filter((showing) => showing.practice).length;
@@ -64,7 +64,7 @@ function describe() {
   const words = at < practice ? `Practice ${at + 1} of ${practice}, not counted` : `${at - practice + 1} of ${count}`;
   place.textContent = words + (score == null || inPairs ? "" : `, rated ${score}`);
   for (const button of document.querySelectorAll(".scale button")) {
-    button.setAttribute("aria-pressed", score != null && Number(button.value) === Math.floor(score));
+    button.setAttribute("aria-pressed", score != null && Number(button.value) === Math.trunc(score));
   }
   const times = answers.filter(Boolean).map((answer) => answer.seconds).sort((one, other) => one - other);
   const open = answers.filter((answer) => !answer).length;
@@ -74,7 +74,7 @@ function describe() {
 }
 
 function answer(score) {
-  if (rating.hidden || (score !== null && shownAt === null)) return; // nobody has seen the photo yet
+  if (rating.hidden || (score !== null && shownAt === null)) return; // the photo is not on the screen yet
   const seconds = shownAt === null ? 0 : Math.round((performance.now() - shownAt) / 100) / 10;
   answers[at] = { score, seconds };
   if (score !== null && !showings[at].practice) unsaved += 1;
