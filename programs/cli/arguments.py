@@ -325,6 +325,9 @@ RATE: Options = (
     Option("--out FILE", "write the page; it shows the photos from their folder", Path, required=True),
     Option("--images N", "choose N photos at random from all ranges of the score (default: 60)", int, 60, at_least=1),
     Option("--pairs", "show N pairs of photos with similar scores, to choose the better one of each", bool),
+    Option(
+        "--reference DIR", "with --pairs, show only pairs with the same original in this folder: copies of one scene"
+    ),
     Option("--seed N", "choose and order the photos by this number (default: 0)", int, 0),
     Option("--scores FILE", "use the scores in these results of assess instead of assessing the photos"),
     WITHOUT_MODEL,

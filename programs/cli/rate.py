@@ -31,7 +31,9 @@ def run(args: Namespace) -> int:
     album = printable_path(Path(args.album))
     if not os.path.isdir(args.album):
         raise UserError(f"{album}: expected a folder of photos; name the album")
-    inputs = find_jobs([args.album], DEFAULT_QUERY)
+    if args.reference and not args.pairs:
+        raise UserError("--reference names the scene of each photo for --pairs: add --pairs, or leave it out")
+    inputs = find_jobs([args.album], DEFAULT_QUERY, args.reference)
     print_error(*inputs.not_assessed)
     check_outputs(args, inputs.jobs)
     rows = result_rows(args.scores, COLUMNS) if args.scores else _assessed(inputs, args.workers)
@@ -66,5 +68,9 @@ def _scored(inputs: FoundJobs, rows: Sequence[Row], folder: str) -> list[ScoredP
     here = os.getcwd()
     places = (os.path.realpath(folder), here)  # the later one replaces the earlier one
     by_path = {absolute(row["image"], place): row.get("quality_score") for place in places for row in rows}
-    scores = [(by_path.get(absolute(job.name, here)), path_of(job.image)) for job in inputs.jobs]
-    return [ScoredPhoto(score, path) for score, path in scores if score is not None and path]
+    photos = []
+    for job in inputs.jobs:
+        score, path = by_path.get(absolute(job.name, here)), path_of(job.image)
+        if score is not None and path:
+            photos.append(ScoredPhoto(score, path, str(job.reference or "")))
+    return photos

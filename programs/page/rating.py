@@ -23,10 +23,11 @@ LONGEST_WEBP = 16_383  # pixels of a side, a limit of the format
 
 
 class ScoredPhoto(NamedTuple):
-    """A photo of the album, with its predicted score on 1..5."""
+    """A photo of the album, with its predicted score on 1..5, and its scene: the name of its reference, if any."""
 
     score: float
     path: Path
+    scene: str = ""
 
 
 class Showing(NamedTuple):
@@ -47,28 +48,43 @@ def chosen(scored: Sequence[ScoredPhoto], count: int, seed: int) -> list[ScoredP
     return [rng.choice(ranked[first:end]) for first, end in pairwise(ends) if first < end]
 
 
+def pairs_of_scenes(scored: Sequence[ScoredPhoto], count: int, seed: int) -> list[tuple[ScoredPhoto, ScoredPhoto]]:
+    """Return at most ``count`` pairs at random, each of two copies of one scene with neighboring scores."""
+    scenes: dict[str, list[ScoredPhoto]] = {}
+    for photo in sorted(scored):
+        scenes.setdefault(photo.scene, []).append(photo)
+    pairs = [pair for copies in scenes.values() for pair in pairwise(copies)]
+    return random.Random(seed).sample(pairs, min(count, len(pairs)))
+
+
 def showings(scored: Sequence[ScoredPhoto], count: int, seed: int, *, in_pairs: bool = False) -> list[Showing]:
     """Return ``count`` photos, or pairs, in the order in which the page shows them, which the seed determines.
 
-    The photos of a pair have neighboring scores. Three practice photos that span the range of scores come first, or
-    three pairs of them. They also come later only if the album has too few other photos. What is shown twice comes in
-    the first and in the last third of the order, so that the rater has forgotten the first rating.
+    The photos of a pair have neighboring scores, and show one scene if the photos have scenes. Three practice photos
+    that span the range of scores come first, or three pairs. They also come later only if the album has too few other
+    photos. What is shown twice comes in the first and in the last third of the order, so that the rater has forgotten
+    the first rating.
     """
     size, ranked, rng = 2 if in_pairs else 1, sorted(scored), random.Random(seed)
     practice = [*dict.fromkeys(ranked[round(share * (len(ranked) - 1))] for share in PRACTICE_RANKS if ranked)]
     others = [photo for photo in ranked if photo not in practice]
     wanted = count + size - 1
     photos = sorted(chosen(others if len(others) >= wanted else ranked, wanted, seed))
-    shown = [rng.sample(photos[first : first + size], size) for first in range(len(photos) - size + 1)]
-    rng.shuffle(shown)
+    shown = [rng.sample(photos[start : start + size], size) for start in range(len(photos) - size + 1)]
     rng.shuffle(practice)
+    first: Sequence[tuple[ScoredPhoto, ...]] = [*combinations(practice, size)]
+    if in_pairs and any(photo.scene for photo in scored):
+        pairs = pairs_of_scenes(scored, count + len(PRACTICE_RANKS), seed)
+        tried = min(len(PRACTICE_RANKS), len(pairs) // 4)
+        first, shown = pairs[:tried], [rng.sample(pair, size) for pair in pairs[tried:]]
+    rng.shuffle(shown)
     once = [Showing(tuple(photo.path for photo in each)) for each in shown]
     third = len(once) // 3
     twice = [Showing(each.paths[::-1], repeat=1) for each in rng.sample(once[:third], min(REPEATS, third))]
     last = once[len(once) - third :] + twice
     rng.shuffle(last)
-    first = [Showing(paths, is_practice=True) for paths in combinations([photo.path for photo in practice], size)]
-    return [*first, *once[: len(once) - third], *last]
+    practiced = [Showing(tuple(photo.path for photo in each), is_practice=True) for each in first]
+    return [*practiced, *once[: len(once) - third], *last]
 
 
 def address_for(photo: Path, page: Path) -> str:

@@ -51,6 +51,19 @@ def test_an_album_is_scored_and_its_page_links_the_photos(album: Path, capsys: p
     assert [photo["images"] for photo in shown("rate2.html")] == [photo["images"] for photo in found]
 
 
+def test_pairs_of_one_scene_have_the_same_original(album: Path, examples: Path) -> None:
+    for number, name in enumerate(("coffee", "chelsea", "astronaut")):
+        photo = Image.open(examples / f"{name}.webp").convert("RGB").resize((240, 160))
+        for folder in ("refs", "copies/one", "copies/two", "copies/three"):
+            Path(folder).mkdir(parents=True, exist_ok=True)
+            blur = len(folder) % 4 + number
+            photo.filter(ImageFilter.GaussianBlur(blur)).save(Path(folder) / f"{name}.png")
+    assert main(["rate", "copies", "--out", "rate.html", "--pairs", "--images", "9", "--reference", "refs"]) == OK
+    pairs = [{image.rpartition("/")[2] for image in each["images"]} for each in shown()]
+    assert len(pairs) == 7
+    assert all(len(names) == 1 for names in pairs)
+
+
 @pytest.mark.parametrize("folder", ["", "album/"])
 def test_saved_scores_replace_an_assessment(
     album: Path, folder: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -109,6 +122,7 @@ def test_no_folder_of_copies_is_left_if_browsers_show_all_photos(album: Path) ->
         ("rate album --out scores.html --scores scores.html", "scores.html: --out would overwrite a file"),
         ("rate album --out rate.html --scores other.jsonl", "album: 0 photos with a score, too few for a page"),
         ("rate album --out rate.html --scores scores.html --pairs", "album: 1 photo with a score, too few for a page"),
+        ("rate album --out rate.html --reference refs", "--reference names the scene of each photo for --pairs: add"),
         ("rate album --out rate.html --images 0", "--images must be at least 1, got 0"),
         ("rate album", "the following arguments are required: --out"),
     ],

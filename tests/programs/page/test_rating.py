@@ -4,6 +4,7 @@ import csv
 import io
 import json
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -335,6 +336,22 @@ def test_pairs_have_neighboring_scores(there: int, wanted: int, practice: int, o
     better_left = sum(score_of[pair.paths[0]] > score_of[pair.paths[1]] for pair in rest)
     assert there < 10 or 20 < better_left < 46, "either side"
     assert showings(album[:1], wanted, 3, in_pairs=True) == []
+
+
+def test_pairs_of_scenes_show_two_neighboring_copies_of_one_scene() -> None:
+    album = [photo._replace(scene=f"original{number % 10}.png") for number, photo in enumerate(album_of(40))]
+    scene_of = {photo.path: photo.scene for photo in album}
+    order = showings(album, 12, 3, in_pairs=True)
+    assert [pair.is_practice for pair in order] == [True] * 3 + [False] * (12 + 4)
+    assert all(len({scene_of[path] for path in pair.paths}) == 1 for pair in order)
+    assert len({frozenset(pair.paths) for pair in order}) == 15
+    copies = [sorted(photo for photo in album if photo.scene == scene) for scene in {*scene_of.values()}]
+    neighbors = {frozenset((one.path, other.path)) for each in copies for one, other in pairwise(each)}
+    assert {frozenset(pair.paths) for pair in order} <= neighbors
+    assert order == showings(album, 12, 3, in_pairs=True)
+    assert order != showings(album, 12, 4, in_pairs=True)
+    alone = [photo._replace(scene=str(photo.path)) for photo in album]
+    assert showings(alone, 12, 3, in_pairs=True) == [], "no scene has two copies"
 
 
 @needs_chromium
