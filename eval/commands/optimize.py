@@ -27,10 +27,9 @@ from agenticiqa.eval.questions.catalog import QUESTION_TASKS
 from agenticiqa.eval.questions.task import Item, items_sha256, read_items
 from agenticiqa.eval.runs import made_with, pin
 from agenticiqa.programs.backends.connect import connect, located, require_address
-from agenticiqa.programs.backends.prices import price_of
 from agenticiqa.programs.backends.run_context import within
 from agenticiqa.programs.cli import render
-from agenticiqa.programs.cli.options import config_from, described, limits_from
+from agenticiqa.programs.cli.options import config_from, described, limits_from, require_prices
 from agenticiqa.programs.cli.output_paths import check_outputs
 from agenticiqa.programs.cli.printable import print_note
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
@@ -172,11 +171,8 @@ def reflection_model(args: Namespace) -> tuple[StageConfig, dspy.LM]:
     connection = connect(stage)
     if connection is None or not connection.lms:
         raise UserError(f"--reflection-backend {stage.backend}: a model is needed to write instructions; name one")
-    if args.max_usd is not None and price_of(stage) is None:
-        raise UserError(
-            f"--max-usd needs a price, which is not known for {stage.backend}: give it with --reflection-price IN,OUT "
-            "(USD per million tokens, such as 2.5,10)"
-        )
+    if args.max_usd is not None:
+        require_prices([stage], "--reflection-price")
     print_note(described(stage))
     return stage, connection.lms[0]
 

@@ -168,8 +168,7 @@ def _cells(row: dict[str, Any]) -> dict[str, str]:
 def _cost(probe: dict[str, Any]) -> str:
     """Return what the question of ``--probe`` cost."""
     usd = "price unknown" if probe["usd"] is None else f"{probe['usd']:.6f} USD"
-    tokens = f"{probe['input_tokens']} + {probe['output_tokens']} tokens"
-    return f"{counted(probe['calls'], 'request')}, {tokens}, {usd}"
+    return f"{counted(probe['calls'], 'request')}, {probe['input_tokens']} + {probe['output_tokens']} tokens, {usd}"
 
 
 def _yes_or_no(value: bool | int | None) -> str:

@@ -1,7 +1,7 @@
 """Read the options that several commands have."""
 
 from argparse import Namespace
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from agenticiqa.configs import Config, FusionConfig, StageConfig, load_config
 from agenticiqa.configs.options import KEYS, Options, flat
@@ -85,13 +85,19 @@ def given(args: Namespace, options: Options, *, but: Collection[str] = ()) -> li
 
 def limits_from(args: Namespace, config: Config) -> Limits:
     """Return the limits that the options set. Raises UserError for --max-usd if the price of a model is unknown."""
-    unpriced = [] if args.max_usd is None else [model for model in models_of(config) if price_of(model) is None]
-    if unpriced:
-        raise UserError(
-            f"--max-usd needs a price, which is not known for {unpriced[0].backend}: give it with --price IN,OUT (USD "
-            "per million tokens, such as 2.5,10) beside --backend, or as price in the configuration"
-        )
+    if args.max_usd is not None:
+        require_prices(models_of(config), "--price", " beside --backend, or as price in the configuration")
     return Limits(args.max_calls, args.max_usd, args.workers or IN_FLIGHT)
+
+
+def require_prices(models: Iterable[StageConfig], flag: str, otherwise: str = "") -> None:
+    """Raise UserError if the price of a model is unknown; ``flag`` sets it, and ``otherwise`` says what else does."""
+    for model in models:
+        if price_of(model) is None:
+            raise UserError(
+                f"--max-usd needs a price, which is not known for {model.backend}: give it with {flag} IN,OUT (USD per "
+                f"million tokens, such as 2.5,10){otherwise}"
+            )
 
 
 def workers_from(args: Namespace, config: Config) -> int:
