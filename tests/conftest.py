@@ -65,9 +65,14 @@ def shared_data() -> Path:
 
 
 @pytest.fixture(scope="session")
-def examples() -> Path:
-    """The example photos that the repository ships."""
-    return ROOT / "examples"
+def examples(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of the six example photos that the repository ships, without the labeled copies."""
+    folder = tmp_path_factory.mktemp("shipped") / "examples"
+    folder.mkdir()
+    for photo in (ROOT / "examples").iterdir():
+        if photo.suffix in (".webp", ".jpg", ".png"):
+            shutil.copy(photo, folder)
+    return folder
 
 
 @pytest.fixture(autouse=True)

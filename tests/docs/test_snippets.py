@@ -33,7 +33,7 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("work")
     no_photos = shutil.ignore_patterns("*.py", "*.md", "__pycache__")
     shutil.copytree(ROOT / "examples", folder / "examples", ignore=no_photos)
-    shutil.copytree(folder / "examples", folder / "album")
+    shutil.copytree(folder / "examples", folder / "album", ignore=shutil.ignore_patterns("copies", "labels.csv"))
     shutil.copy(folder / "examples" / "coffee_jpeg.jpg", folder / "photo.jpg")
     shutil.copy(folder / "examples" / "coffee.webp", folder / "original.webp")
     if (data := ROOT.parent / "shared" / "data").is_dir():

@@ -1,8 +1,10 @@
 """The example photos: made by their script, small enough to ship, and degraded as their names state."""
 
+import csv
 import importlib.util
 import io
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -17,29 +19,41 @@ PAIRS = {
 }
 
 
+SHIPPED = Path(__file__).resolve().parents[2] / "examples"
+
+
 @pytest.fixture(scope="module")
-def made(examples: Path) -> dict[str, np.ndarray]:
-    """Return the pixels that the script makes now."""
-    spec = importlib.util.spec_from_file_location("make_examples", examples / "make.py")
+def script() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("make_examples", SHIPPED / "make.py")
     assert spec is not None
     assert spec.loader is not None
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
-    return {name: np.asarray(Image.open(io.BytesIO(data))) for name, data in script.pictures().items()}
+    return script
 
 
-def test_the_folder_has_the_files_of_its_script(examples: Path, made: dict[str, np.ndarray]) -> None:
-    assert {path.name for path in find_images([examples])} == set(made) == set(PAIRS) | set(PAIRS.values())
+def test_the_folder_has_the_files_of_its_script(script: ModuleType) -> None:
+    made = {name: np.asarray(Image.open(io.BytesIO(data))) for name, data in script.pictures().items()}
+    assert {path.relative_to(SHIPPED).as_posix() for path in find_images([SHIPPED])} == set(made)
+    assert {name for name in made if "/" not in name} == set(PAIRS) | set(PAIRS.values())
     for name, pixels in made.items():
-        shipped = np.asarray(Image.open(examples / name)).astype(int)
+        shipped = np.asarray(Image.open(SHIPPED / name)).astype(int)
         if name in PAIRS.values():
             assert np.array_equal(shipped, pixels), name
         else:  # another release of an encoder or of the generator may round otherwise
             assert np.abs(shipped - pixels).mean() < 1, name
 
 
-def test_the_folder_stays_small(examples: Path) -> None:
-    assert sum(path.stat().st_size for path in examples.iterdir() if path.is_file()) < 1_500_000
+def test_the_labels_are_those_of_the_script(script: ModuleType) -> None:
+    with (SHIPPED / "labels.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert rows == [{key: str(value) for key, value in row.items()} for row in script.labels()]
+    named = {row["image"] for row in rows} | {row["reference"] for row in rows}
+    assert named == {path.relative_to(SHIPPED).as_posix() for path in (SHIPPED / "copies").iterdir()}
+
+
+def test_the_folder_stays_small() -> None:
+    assert sum(path.stat().st_size for path in SHIPPED.rglob("*") if path.is_file()) < 2_300_000
 
 
 @pytest.mark.parametrize(("degraded", "pristine"), PAIRS.items())
@@ -53,7 +67,7 @@ def test_each_degraded_copy_belongs_to_its_photo_and_is_plainly_worse(
     assert np.corrcoef(image.pixels.ravel(), reference.pixels.ravel())[0, 1] > 0.8
 
 
-def test_every_photo_has_its_licence_written_down(examples: Path) -> None:
-    for text in ((examples / "README.md").read_text("utf-8"), (examples.parent / "NOTICE").read_text("utf-8")):
-        for name in ("coffee", "astronaut", "chelsea"):
+def test_every_photo_has_its_licence_written_down() -> None:
+    for text in ((SHIPPED / "README.md").read_text("utf-8"), (SHIPPED.parent / "NOTICE").read_text("utf-8")):
+        for name in ("coffee", "astronaut", "chelsea", "rocket"):
             assert name in text

@@ -260,7 +260,7 @@ def test_other_labels_in_the_same_folder_are_refused(labels: Path, tmp_path: Pat
 def test_the_lines_of_the_docs_run_on_prompts_that_were_really_tuned(
     labels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    page = Path(__file__).parents[3] / "docs" / "tuning.md"
+    page = Path(__file__).parents[3] / "docs" / "prompts.md"
     (lines,) = (block.text for block in snippets(page) if block.text.startswith("tuned = optimize(program"))
     assert lines.strip().count("\n") == 4
     shutil.copy(labels.parent / "scene0_4.png", labels.parent / "photo.jpg")

@@ -1,4 +1,4 @@
-"""The faults of docs/faults.md, one by one, over HTTP on loopback: the number of tries, the waits and the messages.
+"""The faults of docs/errors.md, one by one, over HTTP on loopback: the number of tries, the waits and the messages.
 
 Each server answers in the form of the real one. Nothing waits: ``waits`` has the seconds that would have been waited.
 """
