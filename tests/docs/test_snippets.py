@@ -130,6 +130,8 @@ def executed(
     block: Snippet, command: str, shown: list[str], capfd: pytest.CaptureFixture[str], patch: pytest.MonkeyPatch
 ) -> None:
     words = shlex.split(command, comments=True)
+    both = words[-1:] == ["2>&1"]  # progress on stderr comes before the result
+    words = words[:-1] if both else words
     while words and re.fullmatch(r"[A-Z_]+=\S*", words[0]):
         variable, _, value = words.pop(0).partition("=")
         patch.setenv(variable, value)
@@ -149,8 +151,8 @@ def executed(
     printed = capfd.readouterr()
     assert status == 0, f"{block.name}: {command}: {printed.err}"
     if shown:
-        page = "\n".join(shown)
-        assert matches(shown, printed.out), f"{block.name}: {command} prints\n{printed.out}\nthe page shows\n{page}"
+        page, output = "\n".join(shown), printed.err + printed.out if both else printed.out
+        assert matches(shown, output), f"{block.name}: {command} prints\n{output}\nthe page shows\n{page}"
 
 
 def understood(block: Snippet, command: str) -> None:
