@@ -22,11 +22,25 @@ from agenticiqa.signatures.types import FROM_REJECTED, ExecutorOutput
 
 Row = Mapping[str, Any]
 
-OURS, TOOL_MEAN = "AgenticIQA", "tool mean"
-MODEL_ALONE, OFFLINE_SCORE = "model alone", "offline score alone"
-AVERAGE, PAPER = "average of both", "the paper's fusion"
+OURS, TOOL_MEAN = "AgenticIQA", "tools only"
+MODEL_ALONE, OFFLINE_SCORE = "model only", "offline rules only"
+AVERAGE, OFFLINE_AVERAGE = "plain average of tools and model", "plain average of tools and rules"
+PAPER = "fusion formula of the paper"
 WITHOUT_MODEL = "AgenticIQA without the model"
-WITHOUT_PROFILE = "AgenticIQA without a profile"
+WITHOUT_PROFILE = "AgenticIQA without a fusion profile"
+ABOUT = {  # what each of these rows of a report is and why it is shown, in the order of the rows
+    WITHOUT_PROFILE: "the same run without its fusion profile, to show what the profile adds",
+    WITHOUT_MODEL: "the score that the tools would give without the model's answer, to show what the model adds",
+    MODEL_ALONE: "the mean of the model's level probabilities, to show what the tools add",
+    OFFLINE_SCORE: "the quality level that the offline rules estimate, from LEARNED-IQA without a reference and from "
+    "the severities of distortions with one, to show what the tools add",
+    TOOL_MEAN: "the weighted mean of the tool scores, to show what the model or the rules add. Offline it nearly "
+    "equals AgenticIQA, because the rules have little weight",
+    AVERAGE: "half of each, to show what the weights of the fusion add",
+    OFFLINE_AVERAGE: "half of each, to show what the weights of the fusion add",
+    PAPER: "its equations 1 to 4 (--fusion documents) with the same answers and the plain mean of the tools, to show "
+    "what this program's fusion adds",
+}
 LEARNED_TOOL = "LEARNED-IQA"  # the tool that makes offline level probabilities of the source "learned"
 UNIFORM = "uniform"  # probabilities that replace a missing answer
 
@@ -118,7 +132,7 @@ class Columns:
         return frozenset(by_tool)
 
     def _add_mos_source(self, row: Row, evidence: Mapping[str, Any]) -> str | None:
-        """Add the tool mean, the expected level and their combinations; return the source of the probabilities."""
+        """Add the tool score, the expected level and their combinations; return the source of the probabilities."""
         calls = [{"ms": 0.0, **call} for call in evidence.get("tool_log") or []]
         known = {"quality_scores": evidence.get("quality_scores"), "tool_log": calls}
         tools = ExecutorOutput.model_validate(known)
@@ -129,9 +143,10 @@ class Columns:
             return None
         probabilities = {int(level): float(share) for level, share in shares.items()}
         expectation = sum(level * share for level, share in probabilities.items())
-        self._predict(OFFLINE_SCORE if source in OFFLINE else MODEL_ALONE, expectation)
+        second, average = (OFFLINE_SCORE, OFFLINE_AVERAGE) if source in OFFLINE else (MODEL_ALONE, AVERAGE)
+        self._predict(second, expectation)
         if mean is not None:
-            self._predict(AVERAGE, (mean + expectation) / 2)
+            self._predict(average, (mean + expectation) / 2)
         if (plain := plain_mean(tools)) is not None and source not in OFFLINE:
             self._predict(PAPER, ScoreFusion().fuse_scores([plain], probabilities))
         if row.get("fusion") and self.fusion is None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 ENDS = ("value", "low", "high")
 UNDEFINED = "-"
 MOST_SENTENCES = 5  # sentences printed at a terminal if a file has all of them
+ROWS = "About the rows"  # title of the sentences that are always printed
 PLAIN_WIDTH = 160  # characters in a line if the output is not a terminal
 LATEX = {"&": r"\&", "%": r"\%", "_": r"\_", "#": r"\#", "$": r"\$", "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}"}
 LATEX |= {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "<": "$<$", ">": "$>$", "|": "$|$", '"': "''"}
@@ -114,12 +115,12 @@ class Report:
         write_atomically(folder / f"{name}.md", "\n".join(text).rstrip() + "\n")
 
     def show(self, tables: Sequence[ReportTable] | None = None, kept: Path | None = None) -> None:
-        """Print the tables, or those given, and the sentences; only the first ones if all are ``kept`` in a file."""
+        """Print the tables, or those given, and the sentences; if a file has all (``kept``), the first and ``ROWS``."""
         for table in self.tables if tables is None else tables:
             print_table(terminal(table))
         sentences = self.sentences
         if kept is not None and len(sentences) > MOST_SENTENCES:
-            first = next(iter(self.notes.values()))[: MOST_SENTENCES - 1]
+            first = [*next(iter(self.notes.values()))[: MOST_SENTENCES - 1], *self.notes.get(ROWS, ())]
             sentences = [*first, f"{len(sentences) - len(first)} more notes are in {kept}."]
         for sentence in sentences:
             print(f"- {sentence}")

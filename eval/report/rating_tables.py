@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from agenticiqa.eval.intervals import FEW_CONTENTS, FEWEST_CONTENTS, contents_text
-from agenticiqa.eval.report.columns import OURS
-from agenticiqa.eval.report.model import UNDEFINED, Report, ReportTable, counted, figure, number, title_of
+from agenticiqa.eval.report.columns import ABOUT, OURS
+from agenticiqa.eval.report.model import ROWS, UNDEFINED, Report, ReportTable, counted, figure, number, title_of
 from agenticiqa.eval.report.ratings import FIGURES
 from agenticiqa.eval.report.scorer_columns import BEST_TOOL, FOLDS
 from agenticiqa.programs.fusion.interval import SOURCES
@@ -201,6 +201,22 @@ def _first(figures: Figures) -> Iterator[str]:
         yield figures["labels_note"]
 
 
+def _rows(figures: Figures) -> Iterator[str]:
+    """Yield what the rows between our score and the single tools are, and why they are shown."""
+    about = dict(ABOUT)
+    if chosen := next((system["about"] for system in _of(figures) if system["name"] == BEST_TOOL), None):
+        about[BEST_TOOL] = (
+            f"for each scene, the tool with the highest SRCC on other scenes ({FOLDS}-fold cross-validation; images: "
+            f"{chosen}), to show whether one tool would do"
+        )
+    if shown := [name for name in about if any(system["name"] == name for system in _of(figures))]:
+        yield (
+            f"The rows below {_of(figures)[0]['name']} are for comparison. With few images any row can lead by chance, "
+            "so look at the intervals of the SRCC differences"
+        )
+    yield from (f"{name}: {about[name]}" for name in shown)
+
+
 def _about_figures(figures: Figures) -> Iterator[str]:
     yield (
         "fitted: after a monotone logistic with 4 parameters; fitted (5): after a logistic plus a linear term. Both "
@@ -217,9 +233,6 @@ def _about_figures(figures: Figures) -> Iterator[str]:
         yield f"RMSE is on the scale of the labels, {ends}. RMSE raw maps 1..5 linearly to this scale, without a fit"
     else:
         yield "RMSE raw needs the range of the MOS scale: give it with --mos-range LOW HIGH"
-    chosen = next((system["about"] for system in _of(figures) if system["name"] == BEST_TOOL), None)
-    if chosen:
-        yield f"Best single tool: chosen by SRCC in {FOLDS}-fold cross-validation over scenes (images: {chosen})"
     if figures["best_tool"]:
         yield f"{figures['best_tool']} is the best single tool on these same images, so its results are biased upward"
     if figures.get("baselines"):
@@ -272,7 +285,7 @@ def _about_run(figures: Figures) -> Iterator[str]:
         yield f"Time per image: median {median:.2f} s, mean {mean:.2f} s"
 
 
-NOTES = {"Read this first": _first, "About the results": _about_figures, "About the run": _about_run}
+NOTES = {"Read this first": _first, ROWS: _rows, "About the results": _about_figures, "About the run": _about_run}
 
 
 def _listed(counts: Mapping[str, int]) -> str:

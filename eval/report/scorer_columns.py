@@ -11,14 +11,11 @@ from numpy.typing import NDArray
 from agenticiqa.eval.datasets import folds_by_content
 from agenticiqa.eval.metrics import Numbers, srcc
 from agenticiqa.eval.report.columns import (
-    AVERAGE,
+    ABOUT,
     LEARNED_TOOL,
     MODEL_ALONE,
     OFFLINE_SCORE,
     OURS,
-    PAPER,
-    TOOL_MEAN,
-    WITHOUT_MODEL,
     WITHOUT_PROFILE,
     Columns,
 )
@@ -27,7 +24,6 @@ Kind = Literal["ours", "baseline", "tool"]
 
 BEST_TOOL = "best single tool"
 FOLDS = 5
-IN_ORDER = (WITHOUT_PROFILE, WITHOUT_MODEL, MODEL_ALONE, OFFLINE_SCORE, TOOL_MEAN, AVERAGE, PAPER)
 ENOUGH = 0.5  # share of the images that a tool must have measured to be chosen
 
 
@@ -54,7 +50,7 @@ def scorer_columns(columns: Columns) -> list[ScorerColumn]:
     """Return all scorers, ours first, single tools last; a fusion equal to our score is omitted."""
     predictions = columns.predictions
     ours = predictions[columns.first]
-    values = {name: predictions[name] for name in (columns.first, *IN_ORDER) if name in predictions}
+    values = {name: predictions[name] for name in (columns.first, *ABOUT) if name in predictions}
     default = values.get(WITHOUT_PROFILE)
     if default is not None and np.allclose(default, ours, rtol=0, atol=1e-9, equal_nan=True):
         del values[WITHOUT_PROFILE]

@@ -80,7 +80,7 @@ def test_every_image_is_assessed_offline_and_the_agreement_is_reported(
     assert ours["srcc"]["note"] == "too few scenes for an interval (2, at least 4)"
     out = capsys.readouterr().out
     assert "6 of 6 images scored, 0 unscored" in out
-    assert "tool mean" in out
+    assert "- tools only: the weighted mean of the tool scores, to show" in out, "each row is explained"
     assert f"more notes are in {run / 'report.md'}." in out
     assert "the best single tool on these same images" in (run / "report.md").read_text()
 
@@ -140,7 +140,7 @@ def test_training_images_are_recognized_in_another_format(
     out = capsys.readouterr().out
     systems = {each["name"]: each for each in report_of(tmp_path / "run")["systems"]}
     assert systems["LEARNED-IQA"]["fitted_on"]["model"] == systems["AgenticIQA"]["fitted_on"]["model"] == 3
-    assert "Not held out: AgenticIQA, offline score alone, tool mean" in out
+    assert "Not held out: AgenticIQA, offline rules only, tools only" in out
     assert "model 3" in (tmp_path / "run" / "report.md").read_text()
 
 

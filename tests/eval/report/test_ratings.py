@@ -13,8 +13,8 @@ from rich.console import Console
 from agenticiqa.eval.datasets import MosScale
 from agenticiqa.eval.metrics import plcc, srcc
 from agenticiqa.eval.report import rating_report, summarize
-from agenticiqa.eval.report.columns import WITHOUT_PROFILE, columns_of
-from agenticiqa.eval.report.model import terminal
+from agenticiqa.eval.report.columns import ABOUT, PAPER, WITHOUT_PROFILE, columns_of
+from agenticiqa.eval.report.model import ROWS, terminal
 from agenticiqa.eval.report.scorer_columns import chosen_on_other_images, scorer_columns
 from agenticiqa.programs.fusion.formula import ScoreFusion, default_fusion
 from agenticiqa.programs.fusion.interval import fused_score
@@ -90,7 +90,7 @@ def values(rows: list[dict[str, Any]], fusion: ScoreFusion | None = None) -> dic
 
 def test_every_scorer_is_measured_on_images_with_its_values() -> None:
     found = systems(run_of_eight())
-    counts = {"AgenticIQA": 6, "tool mean": 7, "best single tool": 7, "SSIM": 7, "NIQE": 3}
+    counts = {"AgenticIQA": 6, "tools only": 7, "best single tool": 7, "SSIM": 7, "NIQE": 3}
     assert {name: system["n"] for name, system in found.items()} == counts
     assert found["NIQE"]["srcc"]["value"] == pytest.approx(-1)
     assert found["AgenticIQA"]["srcc"]["value"] == pytest.approx(srcc(OURS_OF_EIGHT, range(6)))
@@ -111,7 +111,7 @@ def test_unscored_images_are_counted_by_reason_and_run_counts_are_reported() -> 
 
 def test_the_tool_mean_uses_calibrated_scores_and_a_tools_score_is_the_mean_over_regions() -> None:
     rows = [row(n, 3.0, {"SSIM": 1 + n / 2, "GMSD": 5 - n**2 / 4}) for n in range(4)]
-    mean = systems(rows)["tool mean"]
+    mean = systems(rows)["tools only"]
     assert mean["srcc"]["value"] == pytest.approx(srcc([3 + n / 4 - n**2 / 8 for n in range(4)], range(4)))
     for each, other in zip(rows, (5.0, 1.0, 1.0, 1.0), strict=True):
         each["executor_evidence"]["tool_log"].append(call("SSIM", other, "sky"))
@@ -133,19 +133,19 @@ def test_the_best_single_tool_measured_at_least_half_of_the_images() -> None:
 
 def test_every_system_has_an_interval_or_a_note() -> None:
     found = systems([row(n, 1 + n / 4, {"SSIM": 1 + (n ^ 1) / 3, "NIQE": 4 - n % 3}) for n in range(9)])
-    assert list(found) == ["AgenticIQA", "tool mean", "best single tool", "SSIM", "NIQE"]
-    assert all(found[name]["srcc"]["low"] is not None for name in ("tool mean", "SSIM", "NIQE"))
+    assert list(found) == ["AgenticIQA", "tools only", "best single tool", "SSIM", "NIQE"]
+    assert all(found[name]["srcc"]["low"] is not None for name in ("tools only", "SSIM", "NIQE"))
     assert found["AgenticIQA"]["srcc"]["note"] == "no interval: the correlation is perfect"
     assert found["best single tool"]["srcc"]["note"] == "too few scenes to choose a tool (9, at least 10)"
 
 
 def test_differences_are_taken_on_shared_images_and_shown_with_their_sign() -> None:
-    difference = summarize(run_of_eight())["srcc_differences"]["tool mean"]
+    difference = summarize(run_of_eight())["srcc_differences"]["tools only"]
     tools = [2.75, 29 / 12, 25 / 12, 2, 7 / 3, 8 / 3]
     assert difference["value"] == pytest.approx(srcc(OURS_OF_EIGHT, range(6)) - srcc(tools, range(6)))
     assert (difference["n"], difference["value"] > 0) == (6, True)
     table = next(table for table in rating_report(named(run_of_eight())).tables if "other scorer" in table.headings)
-    assert table.lines[0][:2] == ["tool mean", "6"]
+    assert table.lines[0][:2] == ["tools only", "6"]
     assert table.lines[0][2].startswith(f"+{difference['value']:.3f} [")
     assert table.frame["difference"][0] == difference["value"], "unrounded"
 
@@ -153,7 +153,7 @@ def test_differences_are_taken_on_shared_images_and_shown_with_their_sign() -> N
 def test_model_tools_average_and_the_papers_fusion_come_from_the_kept_rows() -> None:
     found = values([thought(0, tool=2.0)])
     paper = ScoreFusion().fuse_scores([2.0], {int(level): p for level, p in SURE.items()})
-    made = {"model alone": 4.0, "tool mean": 2.0, "average of both": 3.0, "the paper's fusion": paper}
+    made = {"model only": 4.0, "tools only": 2.0, "plain average of tools and model": 3.0, PAPER: paper}
     assert {name: found[name].item() for name in made} == pytest.approx(made)
 
 
@@ -175,10 +175,10 @@ def test_the_papers_fusion_has_the_plain_mean_of_quality_tools_and_needs_a_model
     scores = {"Global": {tool: (tool, score) for tool, (score, _) in tools.items()}}
     evidence = {"quality_scores": scores, "tool_log": [*log, compared]}
     found = values([thought(0, executor_evidence=evidence)])
-    assert found["tool mean"] == pytest.approx([2.2])
+    assert found["tools only"] == pytest.approx([2.2])
     paper = ScoreFusion().fuse_scores([3.0], {int(level): p for level, p in SURE.items()})
-    assert found["the paper's fusion"] == pytest.approx([paper])
-    assert "the paper's fusion" not in values([thought(0, "learned", executor_evidence=evidence)])
+    assert found[PAPER] == pytest.approx([paper])
+    assert PAPER not in values([thought(0, "learned", executor_evidence=evidence)])
 
 
 def test_the_score_without_a_profile_is_reported_beside_that_with_one() -> None:
@@ -192,6 +192,21 @@ def test_the_score_without_a_profile_is_reported_beside_that_with_one() -> None:
     assert half == pytest.approx([3.0]), "the rule is that of the program: the mean of 2 and 4"
 
 
+def test_the_program_comes_first_and_each_row_between_it_and_the_tools_is_explained_everywhere(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [thought(n, tool=1 + n / 4, score_without_model=2.0) for n in range(4)]
+    report = rating_report(named([*rows, *(thought(n, "measurements", 1 + n / 4) for n in range(4, 8))]))
+    listed = [system["name"] for system in report.figures["systems"] if system["kind"] != "tool"]
+    assert listed == ["AgenticIQA", *(name for name in ABOUT if name != WITHOUT_PROFILE), "best single tool"]
+    report.write(tmp_path)
+    report.show(kept=tmp_path / "report.md")
+    for text in (capsys.readouterr().out, (tmp_path / "report.md").read_text()):
+        lines = text.splitlines()
+        assert all(any(line.startswith(f"- {name}: ") for line in lines) for name in listed[1:])
+    assert all(table.lines[0][0] == "AgenticIQA" for table in report.tables if "scorer" in table.headings)
+
+
 def test_a_report_without_the_fusion_of_the_program_says_what_it_omits() -> None:
     rated = thought(0, fusion={"model": "m"})
     said = "The score without a fusion profile is omitted"
@@ -202,14 +217,14 @@ def test_a_report_without_the_fusion_of_the_program_says_what_it_omits() -> None
 
 def test_sources_of_probabilities_are_listed_separately_and_missing_answers_have_none() -> None:
     found = values([thought(0), thought(1, "uniform"), thought(2, None)])
-    assert np.isfinite(found["model alone"]).tolist() == [True, False, False]
-    assert np.isfinite(found["average of both"]).tolist() == [True, False, False]
+    assert np.isfinite(found["model only"]).tolist() == [True, False, False]
+    assert np.isfinite(found["plain average of tools and model"]).tolist() == [True, False, False]
     mixed = values([thought(0), thought(1, "reasoning")])
-    assert np.isfinite(mixed["model alone"]).tolist() == [True, True]
-    assert np.isfinite(mixed["model alone, reasoning"]).tolist() == [False, True]
+    assert np.isfinite(mixed["model only"]).tolist() == [True, True]
+    assert np.isfinite(mixed["model only, reasoning"]).tolist() == [False, True]
     offline = values([thought(0, "learned")])
-    assert "model alone" not in offline
-    assert offline["offline score alone"] == pytest.approx([4.0])
+    assert "model only" not in offline
+    assert offline["offline rules only"] == pytest.approx([4.0])
 
 
 def test_the_best_tool_is_chosen_on_other_contents() -> None:
@@ -296,7 +311,7 @@ def test_labels_in_markdown_are_neither_html_nor_sequences_for_a_terminal_nor_li
     assert "\x1b" not in text
 
 
-def test_a_terminal_has_five_notes_and_the_file_has_all_in_groups(
+def test_a_terminal_has_five_notes_and_those_about_rows_and_the_file_has_all_in_groups(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Eight images on which every scorer agrees completely, so that none has an interval."""
@@ -306,7 +321,7 @@ def test_a_terminal_has_five_notes_and_the_file_has_all_in_groups(
     report.write(tmp_path)
     report.show(kept=tmp_path / "report.md")
     shown = [line for line in capsys.readouterr().out.splitlines() if line.startswith("- ")]
-    assert len(shown) <= 5
+    assert len(shown) - len(report.notes[ROWS]) <= 5
     assert shown[0] == "- 8 of 8 images scored, 0 unscored."
     assert shown[-1].endswith(f"more notes are in {tmp_path / 'report.md'}.")
     text = (tmp_path / "report.md").read_text()
@@ -325,14 +340,14 @@ def test_figures_on_images_that_a_tool_was_fitted_on_are_marked_everywhere(tmp_p
         for n in range(6)
     ]
     counts = {name: system["fitted_on"] for name, system in systems(rows, CALIBRATED).items()}
-    assert counts["LEARNED-IQA"]["model"] == counts["AgenticIQA"]["model"] == counts["tool mean"]["model"] == 4
+    assert counts["LEARNED-IQA"]["model"] == counts["AgenticIQA"]["model"] == counts["tools only"]["model"] == 4
     assert (counts["NIQE"], counts["PSNR"]) == ({"model": 0, "curve": 2}, {"model": 0, "curve": 0})
     rating_report(named(rows, CALIBRATED)).write(tmp_path)
     text = (tmp_path / "report.md").read_text()
     lines = text.splitlines()
     assert any(line.startswith("| NIQE | 6 |") and line.endswith("| curve 2 |") for line in lines)
     assert any(line.startswith("| PSNR | 6 |") and line.endswith("| - |") for line in lines)
-    assert "- Not held out: AgenticIQA, tool mean, best single tool, LEARNED-IQA, NIQE." in text
+    assert "- Not held out: AgenticIQA, tools only, best single tool, LEARNED-IQA, NIQE." in text
     differences = text.partition("## SRCC of AgenticIQA minus SRCC of other scorers")[2].splitlines()[4:]
     assert len(differences) == 3
     assert all(line.endswith("| not held out |") for line in differences)
