@@ -75,12 +75,15 @@ def contradictions(evidence: ExecutorOutput) -> list[str]:
     """Return one sentence for each tool score that contradicts the analysis of the same region.
 
     A contradiction is a score above 4 with a severe distortion, or below 2 without a visible distortion. The score of
-    one distortion is compared with the analysis of that distortion, an overall score with the whole region's analysis.
+    one distortion is compared with the analysis of that distortion. The score of a tool for the overall quality is
+    compared with the whole region's analysis, also where that tool stands in for one distortion.
     """
     conflicts: dict[tuple[str, str, float], list[str]] = {}  # the severe distortions that a score contradicts
     for region, rows in (evidence.distortion_analysis or {}).items():
-        for key, (tool, score) in (evidence.quality_scores or {}).get(region, {}).items():
-            about = [row for row in rows if key.startswith((OVERALL, row.type))]
+        scores = (evidence.quality_scores or {}).get(region, {})
+        overall = {tool for key, (tool, _) in scores.items() if key.startswith(OVERALL)}
+        for key, (tool, score) in scores.items():
+            about = [row for row in rows if tool in overall or key.startswith(row.type)]
             bad = [row.type for row in about if row.severity in ("severe", "extreme")]
             if (score > HIGH_SCORE and bad) or (
                 score < LOW_SCORE and about and all(row.severity == "none" for row in about)

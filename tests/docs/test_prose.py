@@ -24,7 +24,7 @@ FEWEST_LINKS = 0.10  # share of sentences with one of LINKS; the pages of httpx 
 def prose(page: Path) -> str:
     """Return the running text of a page, without code, tables, headings, pictures and addresses."""
     text = re.sub(r"^```.*?^```$|<!--.*?-->", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
-    text = re.sub(r"^(\||#|!\[).*$", "", text, flags=re.M)
+    text = re.sub(r"^(\||#|!\[|<).*$", "", text, flags=re.M)
     return re.sub(r"`[^`]+`", "code", re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text))
 
 

@@ -23,7 +23,7 @@ from support.snippets import Snippet, commands, matches, snippets
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 KINDS = {"console", "python", "yaml", "csv", "text", "json", "bash", "mermaid"}
-LONGEST_README = 150  # lines
+LONGEST_README = 170  # lines
 OF_A_CHECKOUT = ("agenticiqa.eval.research.", "tests/")  # only in a checkout, not in the installed package
 
 
