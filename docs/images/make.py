@@ -1,28 +1,193 @@
-"""Draw the pictures of README and docs again: ``python docs/images/make.py``."""
+"""Make the pictures of README and docs again: ``python docs/images/make.py``.
 
+Needs Chromium and the font Inter (``apt-get install chromium fonts-inter``); their versions decide the last pixel.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
 import tempfile
+from collections.abc import Sequence
+from io import BytesIO, StringIO
 from pathlib import Path
+from typing import NamedTuple
 
-from PIL import Image
-
-from agenticiqa import AgenticIQA, draw_assessment
+from PIL import Image, ImageDraw
+from rich.console import Console
+from rich.terminal_theme import TerminalTheme
+from rich.text import Text
 
 HERE = Path(__file__).resolve().parent
 EXAMPLES = HERE.parents[1] / "examples"
-WIDTH = 1400  # pixels
+TERMINAL_WIDTH = 98  # columns
+EDGE = (127, 127, 127, 110)  # a border that is visible on the white and on the dark pages of GitHub
+
+# Each command runs in a folder with the photos of examples/ in album/ and their small copies in copies/.
+COMMANDS = (
+    "assess album/coffee_jpeg.jpg --reference album/coffee.webp --save-maps maps",
+    "assess album/ --jsonl scores.jsonl --save-maps maps --html sheet.html",
+    "compare album/coffee.webp album/coffee_jpeg.jpg copies/coffee_noise_3.jpg copies/coffee_blur_4.jpg"
+    " --html compare.html",
+    "evaluate labels.csv --out offline",
+    "report offline --html report.html",
+    "rate album/ --out rate.html",
+)
+SHOWN = (  # the commands of terminal.svg
+    ("assess", "examples/coffee_jpeg.jpg", "--reference", "examples/coffee.webp"),
+    ("assess", "examples/chelsea_noise.png", "--query", "Is the cat happy?"),
+)
+
+
+class Page(NamedTuple):
+    """A screenshot of a page: its size in CSS pixels, and JavaScript that runs before it is taken."""
+
+    name: str
+    width: int
+    height: int
+    script: str = ""
+
+
+PAGES = (
+    Page("sheet", 1000, 600, "document.querySelector('#cards details').open = true"),
+    Page(
+        "compare",
+        1000,
+        860,
+        "const right = document.querySelectorAll('.choice')[1];"
+        "right.selectedIndex = 3; right.dispatchEvent(new Event('change'))",
+    ),
+    Page("report", 1000, 1400, "document.querySelector('details').open = false"),
+    Page(
+        "rate",
+        1100,
+        700,
+        "document.getElementById('rater').value = 'Kim';"
+        "document.getElementById('begin').requestSubmit();"
+        "['3', '4', '2', '1', 'Backspace'].forEach((key, number) => setTimeout(() =>"
+        " document.dispatchEvent(new KeyboardEvent('keydown', {code: `Digit${key}`, key})), 300 * (number + 1)))",
+    ),
+)
+# Light copies for a row of three at 300 pixels: file, picture, and its part as shares (left, top, right, bottom).
+CROPS = {
+    "row-panel": ("panel", (0.0, 0.0, 0.66, 1.0)),
+    "row-sheet": ("sheet", (0.0, 0.0, 0.5, 1.0)),
+    "row-compare": ("compare", (0.0, 0.0, 1.0, 0.75)),
+}
+WIDTH, CROP_WIDTH = 1600, 640  # pixels
+FILES = ["terminal.svg", *(f"{name}.webp" for name in ("panel", *(page.name for page in PAGES), *CROPS))]
+
+# A dark terminal; the sixteen colors are those of a common scheme.
+COLORS = [(40, 44, 52), (235, 105, 100), (152, 195, 121), (229, 192, 123), (97, 175, 239), (198, 120, 221)]
+THEME = TerminalTheme((24, 27, 33), (222, 226, 232), [*COLORS, (86, 182, 194), (222, 226, 232)])
+SVG = """\
+<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {terminal_height}">
+<style>
+.{unique_id}-matrix {{
+font: {char_height}px ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace;
+line-height: {line_height}px
+}}
+{styles}
+</style>
+<rect width="{width}" height="{terminal_height}" rx="8" fill="#181b21"/>
+<g transform="translate(10, 12)">
+{backgrounds}
+<g class="{unique_id}-matrix">{matrix}</g>
+</g>
+</svg>
+"""
 
 
 def main() -> None:
-    """Judge the shipped photo against its original, draw the result, and keep a smaller copy of the drawing."""
-    result = AgenticIQA.offline()(EXAMPLES / "coffee_jpeg.jpg", reference=EXAMPLES / "coffee.webp")
-    with tempfile.TemporaryDirectory() as folder:
-        drawing = Path(folder) / "drawing.png"
-        draw_assessment(result, drawing)
-        with Image.open(drawing) as image:
-            smaller = image.convert("RGB").resize(
-                (WIDTH, round(image.height * WIDTH / image.width)), Image.Resampling.LANCZOS
-            )
-    smaller.save(HERE / "coffee_jpeg.webp", quality=82, method=6)
+    """Run the commands in a temporary folder, and keep pictures of what they write."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        photos = [path for path in EXAMPLES.iterdir() if path.suffix in (".webp", ".jpg", ".png")]
+        (folder / "album").mkdir()
+        for path in photos:
+            shutil.copy(path, folder / "album")
+        shutil.copytree(EXAMPLES / "copies", folder / "copies")
+        shutil.copy(EXAMPLES / "labels.csv", folder)
+        for number, command in enumerate(COMMANDS):
+            run(command.split(), folder)
+            if number == 0:
+                with Image.open(folder / "maps" / "album" / "coffee_jpeg.png") as drawing:
+                    save(drawing, "panel")
+        for page in PAGES:
+            save(screenshot(folder, page), page.name)
+    for name, (source, part) in CROPS.items():
+        save_crop(name, source, part)
+    (HERE / "terminal.svg").write_text(terminal(), encoding="utf-8")
+
+
+def run(arguments: Sequence[str], folder: Path, **variables: str) -> str:
+    """Run ``agenticiqa`` in a folder, without its progress, and return what it prints."""
+    done = subprocess.run(
+        [sys.executable, "-m", "agenticiqa", *arguments],
+        cwd=folder,
+        env={**os.environ, **variables},
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    return done.stdout
+
+
+def screenshot(folder: Path, page: Page) -> Image.Image:
+    """Return a picture of a page in a light theme, at two pixels per CSS pixel."""
+    html = (folder / f"{page.name}.html").read_text(encoding="utf-8")
+    style = "<style>body { font-family: Inter, sans-serif } .cards > li { content-visibility: visible }</style>"
+    shown = folder / "shown.html"
+    shown.write_text(f"{html}{style}<script>{page.script}</script>", encoding="utf-8")
+    command = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), "chromium")
+    flags = ("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--force-device-scale-factor=2")
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
+        subprocess.run(
+            [
+                *(command, *flags, f"--user-data-dir={profile}", "--virtual-time-budget=5000"),
+                f"--window-size={page.width},{page.height}",
+                f"--screenshot={folder / 'shown.png'}",
+                shown.as_uri(),
+            ],
+            check=True,
+            stderr=subprocess.DEVNULL,
+        )
+    return Image.open(BytesIO((folder / "shown.png").read_bytes()))
+
+
+def save(picture: Image.Image, name: str, width: int = WIDTH) -> None:
+    """Write a picture as WebP of a width, with a thin border and round corners."""
+    size = (width, round(picture.height * width / picture.width))
+    picture = picture.convert("RGB").resize(size, Image.Resampling.LANCZOS).convert("RGBA")
+    corners = Image.new("L", (2 * size[0], 2 * size[1]), 0)
+    box, radius = (0, 0, 2 * size[0] - 1, 2 * size[1] - 1), width // 50
+    ImageDraw.Draw(corners).rounded_rectangle(box, radius, fill=255)
+    border = Image.new("RGBA", corners.size)
+    ImageDraw.Draw(border).rounded_rectangle(box, radius, outline=EDGE, width=max(2, width // 400))
+    picture.alpha_composite(border.resize(size, Image.Resampling.LANCZOS))
+    picture.putalpha(corners.resize(size, Image.Resampling.LANCZOS))
+    picture.save(HERE / f"{name}.webp", quality=80, method=6)
+
+
+def save_crop(name: str, source: str, part: tuple[float, float, float, float]) -> None:
+    """Write a part of a saved picture at the width of a crop."""
+    with Image.open(HERE / f"{source}.webp") as picture:
+        left, top, right, bottom = part
+        box = (left * picture.width, top * picture.height, right * picture.width, bottom * picture.height)
+        save(picture.crop(tuple(map(round, box))), name, CROP_WIDTH)
+
+
+def terminal() -> str:
+    """Return commands and their output in color as an SVG that loads no font."""
+    console = Console(record=True, width=TERMINAL_WIDTH, file=StringIO())
+    for arguments in SHOWN:
+        words = [f'"{word}"' if " " in word else word for word in arguments]
+        console.print(Text.assemble(("$ ", "bold green"), (f"agenticiqa {' '.join(words)}", "bold")))
+        printed = run(arguments, EXAMPLES.parent, FORCE_COLOR="1", COLUMNS=str(TERMINAL_WIDTH))
+        console.print(Text.from_ansi(printed))
+    svg = console.export_svg(theme=THEME, code_format=SVG, unique_id="t")
+    return re.sub(r' clip-path="[^"]*"', "", svg)
 
 
 if __name__ == "__main__":
