@@ -1,8 +1,10 @@
-"""Offline means offline: no name is looked up, and nothing is written outside our cache folder and what was asked for.
+"""Offline means offline: no command looks up a name, opens a connection, or writes outside its outputs and our cache.
 
-The run has an empty HOME and no ``CI`` in its environment, where telemetry of dependencies keeps silent.
+Every command runs in its offline form, with an empty home folder and without ``CI`` in the environment, where telemetry
+of dependencies keeps silent. LiteLLM may download its prices here, because the variable that prevents it is not set.
 """
 
+import json
 import os
 import re
 import shutil
@@ -12,76 +14,132 @@ from pathlib import Path
 
 import pytest
 
+from agenticiqa.eval.cli import COMMANDS
+from agenticiqa.programs.backends.provider_batches.manifest import Manifest
+from support.fusion_rows import rows_of_a_model
+
+LABELS = Path(__file__).parents[2] / "examples" / "labels.csv"
 KEPT = ("PATH", "SYSTEMROOT", "TMPDIR", "TEMP")  # of the environment
 TELEMETRY_STARTS = 16  # seconds after which onnxruntime 1.32 has looked up its host
 RUN = """
-import sys, time
+import json, sys, time
 from agenticiqa.eval.cli import main
-status = main(sys.argv[2:])
+statuses = [main(command.split()) for command in json.loads(sys.argv[2])]
 time.sleep(float(sys.argv[1]))
-sys.exit(status)
+sys.exit(max(statuses))
 """
-COMMANDS = {
-    "one photo": "assess {examples}/chelsea_noise.png --json",
-    "maps of a pair": "assess {examples}/coffee_jpeg.jpg --reference {examples}/coffee.webp --save-maps maps",
-    "a folder in several processes": "assess {examples} --workers 2 --jsonl rows.jsonl --html sheet.html",
-    "a run": "evaluate {labels} --out run --workers 2",
-    "a comparison": "compare {examples}/coffee_jpeg.jpg {examples}/coffee.webp",
+# One process runs the commands of a row one after the other, in a folder with album/, labels.csv and what earlier runs
+# with a model left. Those of the last row name a model and only estimate.
+CHAINS = {
+    "one photo": ["assess album/chelsea_noise.png --json"],
+    "images": [
+        "assess album/coffee_jpeg.jpg --reference album/coffee.webp --save-maps maps",
+        "compare album/coffee_jpeg.jpg album/coffee.webp --html both.html",
+        "measure ssim niqe album/coffee_jpeg.jpg --reference album/coffee.webp",
+        "gate album/coffee.webp --html gate.html",
+        "tools",
+    ],
+    "folders": [
+        "assess album --workers 2 --jsonl rows.jsonl --html sheet.html",
+        "assess album --parquet scores",
+        "report rows.jsonl --html again.html",
+        "rate album --out rate.html --scores rows.jsonl",
+    ],
+    "runs": [
+        "evaluate {labels} --limit 8 --out run",
+        "evaluate {labels} --limit 8 --scorer BRISQUE --out brisque --workers 2",
+        "compare run brisque --markdown table.md",
+        "report run --html page.html",
+        "evaluate agenticiqa-eval --root sets --out answers",
+        "datasets",
+    ],
+    "fits": [
+        "calibrate adapter {labels} --save-anyway",
+        "calibrate tool {labels} --tool BRISQUE",
+        "calibrate fusion saved.jsonl",
+    ],
+    "models": [
+        "backends",
+        "batches asked.jsonl",
+        "assess album --backend openai.gpt-4o --dry-run",
+        "calibrate fusion album --backend openai.gpt-4o --dry-run",
+        "optimize {labels} --backend openai.gpt-4o --reflection-backend openai.gpt-4o --out tuned --dry-run",
+    ],
 }
+TRACED = "connect,sendto,sendmsg,sendmmsg,open,openat,creat,mkdir,mkdirat,rename,renameat,renameat2,unlink,unlinkat"
+WRITTEN = re.compile(r"O_WRONLY|O_RDWR|O_CREAT|\b(?:creat|mkdir|rename|unlink)\w*\(")
+NEVER_KEPT = ("/dev/", "/proc/")
 
 
-def command(name: str, examples: Path, folder: Path, seconds: float) -> list[str]:
-    labels = folder / "labels.csv"
-    rows = [f"{path},{mos}" for mos, path in enumerate(sorted(examples.glob("*.png")), 1)]
-    labels.write_text("\n".join(["image,mos", *rows]))
-    arguments = COMMANDS[name].format(examples=examples, labels=labels).split()
-    return [sys.executable, "-c", RUN, str(seconds), *arguments]
+def test_every_command_is_run() -> None:
+    lines = [line for chain in CHAINS.values() for line in chain]
+    leaves = [name for name, command in COMMANDS.items() if command.module]
+    assert [name for name in leaves if not any(f"{line} ".startswith(f"{name} ") for line in lines)] == []
 
 
-def environment(home: Path) -> dict[str, str]:
-    return {name: os.environ[name] for name in KEPT if name in os.environ} | {
-        "HOME": str(home),
-        "LITELLM_LOCAL_MODEL_COST_MAP": "True",
-    }
-
-
-@pytest.mark.parametrize(
-    "name", ["one photo", *(pytest.param(name, marks=pytest.mark.slow) for name in [*COMMANDS][1:])]
-)
-def test_an_offline_run_writes_only_to_the_cache_folder(name: str, examples: Path, tmp_path: Path) -> None:
-    home, work = tmp_path / "home", tmp_path / "work"
-    home.mkdir()
-    work.mkdir()
-    ended = subprocess.run(
-        command(name, examples, work, 0.0), cwd=work, env=environment(home), capture_output=True, text=True, check=False
-    )
+@pytest.mark.parametrize("name", ["one photo", *(pytest.param(name, marks=pytest.mark.slow) for name in [*CHAINS][1:])])
+def test_a_command_writes_only_its_outputs_and_our_cache(name: str, examples: Path, tmp_path: Path) -> None:
+    ended = ran(name, examples, tmp_path)
     assert ended.returncode == 0, ended.stderr
-    own = home / (".cache" if sys.platform == "linux" else "Library/Caches") / "agenticiqa"
-    written = [path for path in home.rglob("*") if path.is_file() and not path.is_relative_to(own)]
-    assert not written, written
+    assert_home_is_clean(name, tmp_path)
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not shutil.which("strace"), reason="needs strace, which sees what native code looks up")
-@pytest.mark.parametrize(
-    ("name", "seconds"),
-    [("one photo", TELEMETRY_STARTS), ("a folder in several processes", 0)],  # no process of a worker stays so long
-)
-def test_an_offline_run_looks_up_no_name_and_opens_no_connection(
-    name: str, seconds: int, examples: Path, tmp_path: Path
-) -> None:
+@pytest.mark.skipif(not shutil.which("strace"), reason="needs strace, which sees what native code does")
+@pytest.mark.parametrize("name", CHAINS)
+def test_no_command_connects_or_writes_elsewhere(name: str, examples: Path, tmp_path: Path) -> None:
     trace = tmp_path / "trace"
-    traced = ["strace", "-f", "-qq", "-e", "trace=connect,sendto,sendmsg,sendmmsg", "-o", str(trace)]
-    ended = subprocess.run(
-        [*traced, *command(name, examples, tmp_path, seconds)],
-        cwd=tmp_path,
-        env=environment(tmp_path),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if "ptrace" in ended.stderr and not trace.read_text():
+    seconds = TELEMETRY_STARTS if name == "one photo" else 0
+    strace = ["strace", "-f", "-qq", "--seccomp-bpf", "-s", "999", "-e", f"trace={TRACED}", "-o", str(trace)]
+    ended = ran(name, examples, tmp_path, *strace, seconds=seconds)
+    lines = trace.read_text().splitlines()
+    if "ptrace" in ended.stderr and not lines:
         pytest.skip("strace may not trace here")
     assert ended.returncode == 0, ended.stderr
-    outside = [line for line in trace.read_text().splitlines() if re.search(r"AF_INET|sin_addr|/run/nscd|htons", line)]
+    assert any(str(tmp_path / "work") in line for line in lines), "the trace has the calls of the command"
+    outside = [line for line in lines if re.search(r"AF_INET|sin_addr|/run/nscd|htons", line)]
     assert not outside, outside[:5]
+    changed = [path for line in lines if WRITTEN.search(line) and " = -1 " not in line for path in paths_in(line)]
+    elsewhere = [path for path in changed if not path.startswith((str(tmp_path), *NEVER_KEPT))]
+    assert not elsewhere, elsewhere[:5]
+    assert_home_is_clean(name, tmp_path)
+
+
+def paths_in(line: str) -> list[str]:
+    """Return the absolute paths that a traced call names, without those of compiled modules."""
+    return [path for path in re.findall(r'"(/[^"]*)"', line) if "__pycache__" not in path]
+
+
+def assert_home_is_clean(name: str, folder: Path) -> None:
+    """Check that the home folder has files only in our cache folder, and in that of DSPy if a model was named."""
+    home = folder / "home"
+    own = [home / (".cache" if sys.platform == "linux" else "Library/Caches") / "agenticiqa"]
+    own += [home / ".dspy_cache"] if name == "models" else []
+    written = [path for path in home.rglob("*") if path.is_file() and not any(map(path.is_relative_to, own))]
+    assert not written, written
+
+
+def ran(name: str, examples: Path, folder: Path, *tracer: str, seconds: float = 0) -> subprocess.CompletedProcess[str]:
+    """Run a chain in ``folder``/work with the home ``folder``/home, then wait, all under a tracer if one is given."""
+    home, work, temporary = (folder / part for part in ("home", "work", "temporary"))
+    for each in (home, temporary):
+        each.mkdir()
+    prepare(work, examples)
+    environment = {name: os.environ[name] for name in KEPT if name in os.environ}
+    environment |= {"HOME": str(home), "TMPDIR": str(temporary), "OPENAI_API_KEY": "not-a-key"}
+    lines = json.dumps([line.format(labels=LABELS) for line in CHAINS[name]])
+    command = [*tracer, sys.executable, "-c", RUN, str(seconds), lines]
+    return subprocess.run(command, cwd=work, env=environment, capture_output=True, text=True, check=False)
+
+
+def prepare(work: Path, examples: Path) -> None:
+    """Make a folder with an album, a question benchmark, rows that a model rated, and an empty list of batches."""
+    shutil.copytree(examples, work / "album")
+    questions = work / "sets" / "AgenticIQA-Eval"
+    questions.mkdir(parents=True)
+    shutil.copy(examples / "chelsea_noise.png", questions / "noise.png")
+    question = {"question": "Is it noisy?", "options": {"A": "Yes", "B": "No"}, "answer": "A", "reference_mode": "NR"}
+    asked = {**question, "task_type": "summarizer", "image_path": "noise.png", "reference_path": None}
+    (questions / "questions.json").write_text(json.dumps([asked]))
+    (work / "saved.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows_of_a_model()))
+    Manifest(work / "asked.jsonl.batches").close()
