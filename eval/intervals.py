@@ -32,6 +32,7 @@ from agenticiqa.eval.metrics import (
 Measure = Callable[[Numbers, Numbers], float | None]
 Fit = Callable[..., Curve | None]  # predictions, MOS, and a curve near the result, if known
 
+BOUNDLESS = 100.0  # multiple of an RMSE; a wider interval says nothing, and fills a table with digits
 FEWEST_CONTENTS = 4
 MOST_BLOCKS = 200  # number of random blocks (fixed seed) in which more scenes than that are deleted
 CONFIDENCE = 0.95
@@ -228,7 +229,10 @@ def _unchanged(value: float) -> float:
 def _rmse(value: float | None, without: Sequence[float | None], n: int, undefined: str | None) -> Interval:
     if value is not None and any(error is not None and error <= 0 for error in (value, *without)):
         return Interval(value, None, None, n, "no interval: the error is 0")
-    return _jackknife(value, without, n, undefined, math.log, math.exp, tails=True)
+    interval = _jackknife(value, without, n, undefined, math.log, math.exp, tails=True)
+    if value is not None and interval.high is not None and interval.high > BOUNDLESS * value:
+        return Interval(value, None, None, n, "no interval: too few scenes to bound the error")
+    return interval
 
 
 def _on_rows(measure: Measure, x: Numbers, y: Numbers) -> Callable[[NDArray[np.intp]], float | None]:

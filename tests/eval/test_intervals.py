@@ -222,3 +222,12 @@ def test_a_widened_interval_of_a_fitted_plcc_says_so(noise: float, is_widened: b
     rng, x = np.random.default_rng(0), np.arange(30.0)
     fitted, _ = after_curve(fit_logistic, x, x / 10 + rng.normal(0, noise, 30), [*map(str, range(30))])
     assert (fitted.note == WIDENED) is is_widened
+
+
+def test_an_error_of_few_scenes_without_a_bound_has_no_interval() -> None:
+    """One scene with errors of nearly 0 beside others makes an upper bound of 28 digits."""
+    mos, scenes = np.tile([1.0, 2.0, 3.0, 4.0], 4), [name for name in "abcd" for _ in range(4)]
+    errors = np.repeat([0.5, 1e-9, 1e-9, 1e-9], 4)
+    found = rmse_interval(mos + errors, mos, scenes)
+    assert (found.value, found.low, found.high) == (pytest.approx(0.25), None, None)
+    assert found.note == "no interval: too few scenes to bound the error"
