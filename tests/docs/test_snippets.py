@@ -18,6 +18,7 @@ from agenticiqa.configs.policy import GatePolicy
 from agenticiqa.eval.cli import COMMANDS, main
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.cli.parser import parse
+from agenticiqa.programs.cli.status import BELOW, OK
 from support.snippets import Snippet, commands, matches, snippets
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -149,7 +150,8 @@ def executed(
     except SystemExit as end:
         status = int(end.code or 0)
     printed = capfd.readouterr()
-    assert status == 0, f"{block.name}: {command}: {printed.err}"
+    refused = words[1] == "gate" and status == BELOW  # the page shows a refusal
+    assert status == OK or refused, f"{block.name}: {command}: {printed.err}"
     if shown:
         page, output = "\n".join(shown), printed.err + printed.out if both else printed.out
         assert matches(shown, output), f"{block.name}: {command} prints\n{output}\nthe page shows\n{page}"
