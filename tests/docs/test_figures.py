@@ -10,13 +10,16 @@ from pathlib import Path
 import pytest
 import yaml
 
+from agenticiqa.configs import Config, StageConfig
 from agenticiqa.configs.policy import GatePolicy
 from agenticiqa.configs.user_files import MOST_BYTES, MOST_PLAIN_BYTES
 from agenticiqa.eval.calibrate.adapter_fit import ADDS, FOLLOWS, NEARER
 from agenticiqa.eval.calibrate.curve_fit import CEILING, MIN_POINTS
 from agenticiqa.eval.cli import COMMANDS
 from agenticiqa.eval.commands.calibrate_adapter import FEWEST_CONTENTS, FEWEST_LABELS, USUALLY_ENOUGH
+from agenticiqa.programs.backends.retries import LONGEST_HINT
 from agenticiqa.programs.batch.gate import KINDS
+from agenticiqa.programs.batch.stop_rule import FAILURES_IN_A_ROW
 from agenticiqa.programs.cli.parser import parse
 from agenticiqa.programs.cli.ranking import FEWEST
 from agenticiqa.programs.cli.status import BELOW
@@ -100,6 +103,14 @@ FIGURES: dict[str, list[tuple[str, object]]] = {
         ("have a smaller error ({} %)", f"{100 * NEARER:g}"),
         ("measured fewer than {} images", MIN_POINTS),
         ("an undistorted image has to get {:.0f}", CEILING),
+    ],
+    "errors.md": [
+        ("`max_retries: {}`", StageConfig.model_fields["max_retries"].default),
+        ("`timeout: {:.0f}`", StageConfig.model_fields["timeout"].default),
+        ("`timeout`, {:.0f} s by default", StageConfig.model_fields["timeout"].default),
+        ("`attempts: {}` in all", Config.model_fields["attempts"].default),
+        ("up to {:.0f} s, or else", LONGEST_HINT),
+        ("after {} failures in a row, plus 2 per worker", FAILURES_IN_A_ROW),
     ],
 }
 

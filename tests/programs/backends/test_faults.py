@@ -1,11 +1,10 @@
-"""The faults of docs/errors.md, one by one, over HTTP on loopback: the number of tries, the waits and the messages.
+"""Faults of servers and answers, one by one, over HTTP on loopback: the number of tries, the waits and the messages.
 
 Each server answers in the form of the real one. Nothing waits: ``waits`` has the seconds that would have been waited.
 """
 
 import contextlib
 import json
-import re
 import ssl
 import subprocess
 from collections.abc import Callable, Iterator
@@ -614,18 +613,3 @@ def test_requests_that_the_primary_model_refuses_are_not_sent_to_the_fallback(na
     ):
         ask(asked_of(first, fallback_backend=OLLAMA.backend, fallback_api_base=second.url))
     assert (len(first.seen), len(second.seen)) == (1, 0)
-
-
-@pytest.mark.parametrize(("page", "least"), [("faults.md", 40), ("trust.md", 10)])
-def test_the_tables_name_existing_tests(page: str, least: int) -> None:
-    root = Path(__file__).parents[3]
-    sources = {file.name: file.read_text(encoding="utf-8") for file in (root / "tests").rglob("test_*.py")}
-    table = (root / "docs" / page).read_text(encoding="utf-8")
-    named = re.findall(r"`(test_\w+\.py)::(test_\w+)(?:\[(.+?)\])?`", table)
-    assert len(named) > least
-    missing = [
-        (file, test, case)
-        for file, test, case in named
-        if f"\ndef {test}(" not in sources[file] or (case and f'"{case}"' not in sources[file])
-    ]
-    assert missing == []

@@ -1,4 +1,4 @@
-"""All faults by name, in families: one for each row of docs/errors.md, and one for each fault that was fixed."""
+"""All faults by name, in families: each fault that docs/errors.md explains, and each that was fixed."""
 
 from collections.abc import Sequence
 from dataclasses import replace
