@@ -60,14 +60,14 @@ def srcc(tool: str, images: str, category: str = "Overall") -> str:
 
 FIGURES: dict[str, list[tuple[str, object]]] = {
     "albums.md": [
-        ("a folder of {} images or more", WORDS[FEWEST]),
+        ("a terminal shows {} images or more as a ranking", WORDS[FEWEST]),
         ("Images of up to {} million pixels", MAX_PIXELS // MILLION),
         ("(WebP: {} million", round(MAX_PIXELS * SHARE_OF_MOST["WEBP"]) // MILLION),
         ("Files above {} MiB", MOST_BYTES // MIB),
         ("(TIFF, BMP and PNM: {})", MOST_PLAIN_BYTES // MIB),
         ("sides above {} pixels", f"{MOST_SIDE:,}"),
         ("JPEGs of over {} scans", MOST_SCANS),
-        ("A pair above {} million pixels is aligned at reduced size", LARGEST_PAIR // MILLION),
+        ("A pair above {} million pixels is compared at reduced size", LARGEST_PAIR // MILLION),
     ],
     "gate.md": [
         ("this severity ({})", ", ".join(f"`{word}`" for word in SEVERITIES[1:])),
