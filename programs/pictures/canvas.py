@@ -32,7 +32,8 @@ OTHER_FONTS = (
 FORMATS = ("PNG", "JPEG", "WEBP", "TIFF", "BMP", "GIF", "AVIF", "PDF")  # Pillow's names of the formats of pictures
 # Unicode categories without a shape: controls, formats, spaces, line and paragraph ends.
 BLANK = {"Cc", "Cf", "Zs", "Zl", "Zp"}
-INK, FAINT, EDGE = "#222222", "#666666", "#bbbbbb"
+INK, FAINT, EDGE = "#1c1f23", "#50565d", "#b4bac1"
+CUT = "..."
 
 
 class Canvas:
@@ -50,16 +51,21 @@ class Canvas:
         y: float,
         text: str,
         *,
-        size: float = 9.5,
+        size: float = 10.5,
         color: str = INK,
         weight: str = "normal",
-        align: Literal["left", "right"] = "left",
-    ) -> None:
-        """Write one line of text with its left or right end on the baseline at (x, y) inches; ``size`` is in points."""
-        self.figure.text(
+        align: Literal["left", "center", "right"] = "left",
+        room: float | None = None,
+    ) -> float:
+        """Write one line of text with its left end, center or right end on the baseline at (x, y) inches.
+
+        ``size`` is in points. A text longer than ``room`` inches loses its middle. Returns the right end in inches.
+        """
+        words = drawable(text)
+        drawn = self.figure.text(
             x / self.width,
             y / self.height,
-            drawable(text),
+            words,
             fontfamily=families(),
             fontsize=size,
             color=color,
@@ -67,6 +73,20 @@ class Canvas:
             horizontalalignment=align,
             parse_math=False,
         )
+        room, kept = room or self.width, len(words)
+        with _any_weight():
+            while (box := drawn.get_window_extent()).width > room * self.figure.dpi and kept > 1:
+                kept = min(kept - 1, int(kept * room * self.figure.dpi / box.width))
+                drawn.set_text(words[: kept - kept // 3] + CUT + words[len(words) - kept // 3 :])
+        return float(box.x1 / self.figure.dpi)
+
+    def fill(self, place: Place, color: str) -> None:
+        """Fill a rectangle; ``place`` is (left, bottom, width, height) in inches."""
+        from matplotlib.patches import Rectangle
+
+        x, y, width, height = place
+        at, size = (x / self.width, y / self.height), (width / self.width, height / self.height)
+        self.figure.add_artist(Rectangle(at, *size, color=color, linewidth=0, transform=self.figure.transFigure))
 
     def panel(self, place: Place) -> "Axes":
         """Add an empty panel with a thin frame; ``place`` is (left, bottom, width, height) in inches."""

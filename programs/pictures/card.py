@@ -1,85 +1,113 @@
-"""Draw the card below the images: score or answer, distortions with severities, and the values of the tools."""
+"""Draw the score or answer above the images, and the tables of distortions and tools below them."""
 
 from collections.abc import Sequence
-from textwrap import shorten, wrap
+from textwrap import wrap
 
 from agenticiqa.programs.fusion.formula import interval_text, level_name
 from agenticiqa.programs.page.findings import LEVEL_COLORS, distortions_of, measured, place_of, placed, tool_rows
-from agenticiqa.programs.pictures.canvas import FAINT, INK, Canvas, Place
+from agenticiqa.programs.pictures.canvas import CUT, FAINT, INK, Canvas
 from agenticiqa.programs.result import Assessment
-from agenticiqa.signatures.vocabulary import LEVELS
+from agenticiqa.signatures.vocabulary import LEVELS, SEVERITIES
 
 Row = tuple[str, ...]
 
-ROW = 0.235  # height of a row in inches
-MOST_ROWS = 9
-# Left edges of the columns, as shares of the card's width.
-ANSWER_WIDTH = 0.21
-DISTORTIONS = (0.25, 0.455)
-TOOLS = (0.53, 0.655, 0.795, 0.885, 0.945)
-CHARACTERS_PER_INCH = 13  # characters of the tables' text, on average
+ROW = 0.25  # height of a row in inches
+MOST_ROWS = 13
+SCORE_HEIGHT, ANSWER_LINE = 0.95, 0.28  # inches
+SCALE = (5.6, 4.5)  # left end of the scale from 1 to 5, and its length, in inches
+BAR = 0.17  # height of the scale's colors in inches
+# Left edges of the columns, and the end of the last one, in inches.
+DISTORTIONS = (0.0, 2.5, 4.2)
+TOOLS = (4.55, 6.0, 7.5, 9.05, 9.65, 10.5)
+LINE, ANSWER_LETTERS = 52, 85  # characters of a line
+DOTS = ["\u25cf" * grade + "\u25cb" * (len(SEVERITIES) - 1 - grade) for grade in range(len(SEVERITIES))]
+WEIGHT_COLOR = "#cfe0ee"
 
 
-def rows_of(result: Assessment) -> int:
-    """Return the number of rows, each ``ROW`` inches high, that the card needs."""
-    return max(len(_distortions(result)), len(_tools(result)), 4)
+def height_of_answer(result: Assessment) -> float:
+    """Return the height of the score or the answer in inches."""
+    return SCORE_HEIGHT if result.quality_score is not None else ANSWER_LINE * len(_answer(result)) + 0.1
 
 
-def draw_card(canvas: Canvas, result: Assessment, place: Place) -> None:
-    """Draw the card of an assessment at the top of ``place``."""
-    left, bottom, width, height = place
-    top = bottom + height - ROW
-    _draw_answer(canvas, result, left, top, ANSWER_WIDTH * width)
-    for rows, columns in ((_distortions(result), DISTORTIONS), (_tools(result), TOOLS)):
-        for number, row in enumerate(rows):
-            for column, cell, following in zip(columns, row, (*columns[1:], None), strict=True):
-                end = following or (TOOLS[0] if columns is DISTORTIONS else 1.0)
-                room = max(int((end - column) * width * CHARACTERS_PER_INCH) - 1, 8)
-                text = shorten(cell, room, placeholder="...")
-                x, y = left + column * width, top - number * ROW
-                canvas.write(x, y, text, size=9 if number == 0 else 9.5, color=FAINT if number == 0 else INK)
+def height_of_tables(result: Assessment) -> float:
+    """Return the height of the two tables in inches."""
+    return ROW * max(len(_distortions(result)), len(_tools(result)))
 
 
-def _draw_answer(canvas: Canvas, result: Assessment, left: float, top: float, width: float) -> None:
+def draw_answer(canvas: Canvas, result: Assessment, left: float, top: float) -> None:
+    """Draw the score, its level and interval, and its place on the scale; for other questions, question and answer."""
     score = result.quality_score
     if score is None:
-        lines = wrap(str(result.final_answer), int(width * CHARACTERS_PER_INCH * 0.9)) or ["-"]
-        for number, line in enumerate(lines[:3] if len(lines) < 4 else [*lines[:2], f"{lines[2]} ..."]):
-            canvas.write(left, top - number * ROW, line, size=10.5, weight="bold")
+        for number, line in enumerate(_answer(result)):
+            style = {"color": FAINT, "size": 11.5} if number == 0 else {"weight": "bold", "size": 14}
+            canvas.write(left, top - ANSWER_LINE * (number + 0.8), line, room=canvas.width - 2 * left, **style)
         return
     level = level_name(score)
-    canvas.write(left, top - 0.14, f"{score:.2f}", size=24, weight="bold", color=LEVEL_COLORS[LEVELS[level]])
-    canvas.write(left + 0.95, top - 0.14, f"of 5: {level}", size=12)
-    bar = canvas.panel((left, top - 0.42, width, 0.13))
-    bar.barh(0, score - 1, height=2, color=LEVEL_COLORS[LEVELS[level]])
-    bar.set(xlim=(0, 4), ylim=(-1, 1))
-    for number in LEVELS.values():
-        canvas.write(left + (number - 1) / 4 * width - 0.04, top - 0.6, str(number), size=9, color=FAINT)
-    if interval := interval_text(result.score_interval):
-        canvas.write(left, top - 0.82, interval, size=9, color=FAINT)
+    end = canvas.write(left, top - 0.62, f"{score:.2f}", size=36, weight="bold", color=LEVEL_COLORS[LEVELS[level]])
+    canvas.write(end + 0.15, top - 0.34, f"of 5: {level}", size=16, weight="bold")
+    canvas.write(end + 0.15, top - 0.62, interval_text(result.score_interval), size=11.5)
+    start, length = left + SCALE[0], SCALE[1]
+    for word, number in LEVELS.items():
+        low, high = (start + length * (max(1.0, min(5.0, number + side)) - 1) / 4 for side in (-0.5, 0.5))
+        canvas.fill((low, top - 0.55, high - low - 0.02, BAR), LEVEL_COLORS[number])
+        canvas.write(start + length * (number - 1) / 4, top - 0.76, f"{number} {word}", align="center")
+    ends = (result.score_interval or {}).get("80") or (score, score)
+    low, at, high = (start + length * (value - 1) / 4 for value in (ends[0], score, ends[1]))
+    canvas.fill((low, top - 0.28, high - low, 0.035), INK)
+    canvas.fill((at - 0.05, top - 0.58, 0.1, 0.4), "white")
+    canvas.fill((at - 0.025, top - 0.57, 0.05, 0.38), INK)
+
+
+def draw_tables(canvas: Canvas, result: Assessment, left: float, top: float) -> None:
+    """Draw the table of distortions, and beside it the table of tools, with headings in bold."""
+    for rows, columns, numeric in ((_distortions(result), DISTORTIONS, 2), (_tools(result), TOOLS, 3)):
+        canvas.fill((left + columns[0], top - ROW - 0.02, columns[-1] - columns[0], 0.015), INK)
+        for number, row in enumerate(rows):
+            y = top - ROW * (number + 0.75) - (0.04 if number else 0)
+            is_plain = number > 0 and (len(row) == 1 or not any(row[1:]))  # an explanation, or a line between tools
+            for place, cell in enumerate(row):
+                start, end = left + columns[place], left + columns[place + 1 if len(row) > 1 else -1]
+                if place == len(TOOLS) - 2 and cell.endswith("%"):
+                    canvas.fill((end - 0.8, y - 0.06, 0.8 * float(cell[:-1]) / 100, ROW - 0.03), WEIGHT_COLOR)
+                x, align = (end - 0.06, "right") if place >= numeric else (start, "left")
+                weight, color = "bold" if number == 0 else "normal", FAINT if is_plain else INK
+                canvas.write(x, y, cell, weight=weight, color=color, align=align, room=end - start - 0.06)
+
+
+def _answer(result: Assessment) -> list[str]:
+    """Return the question, and the answer in at most three lines."""
+    lines = wrap(str(result.final_answer), ANSWER_LETTERS) or ["-"]
+    return [result.query, *(lines if len(lines) < 4 else [*lines[:2], f"{lines[2]} {CUT}"])]
 
 
 def _distortions(result: Assessment) -> list[Row]:
-    """Return a header and a row for each analyzed distortion, the most severe first."""
+    """Return a heading, and for each analyzed distortion, the most severe first, its name, severity and explanation.
+
+    Explanations are omitted if there is no room for all of them.
+    """
     evidence = result.executor_evidence
-    rows: list[Row] = [
-        (placed(item.type, place_of(evidence, region, item.type)), item.severity)
-        for region, item in distortions_of(evidence)
-    ]
-    return _limited([("distortion", "severity"), *(rows or [("none found", "")])])
+    names, rows = [("distortion", "severity")], [("distortion", "severity")]
+    for region, item in distortions_of(evidence):
+        grade = SEVERITIES.index(item.severity)
+        row = (placed(item.type, place_of(evidence, region, item.type)), f"{DOTS[grade]} {item.severity}")
+        names.append(row)
+        rows += [row, *((line,) for line in wrap(item.explanation, LINE))]
+    nothing = "not analyzed" if evidence.distortion_analysis is None else "none found"
+    return _limited((rows if len(rows) <= MOST_ROWS else names) if names[1:] else [*names, (nothing,)])
 
 
 def _tools(result: Assessment) -> list[Row]:
-    """Return a header and a row for each tool call."""
-    rows = tool_rows(
-        result.executor_evidence.tool_log, lambda call: placed(measured(call.tool, call.distortion), call.region)
-    )
-    return _limited(rows if rows[1:] else [*rows, ("no tool was run", "", "", "", "")])
+    """Return a heading and a row for each tool call."""
+    rows: list[Row] = [
+        *tool_rows(
+            result.executor_evidence.tool_log, lambda call: placed(measured(call.tool, call.distortion), call.region)
+        )
+    ]
+    return _limited(rows if rows[1:] else [*rows, ("no tool was run",)])
 
 
 def _limited(rows: Sequence[Row]) -> list[Row]:
     """Return at most ``MOST_ROWS`` rows; the last one then says how many more there are."""
     if len(rows) <= MOST_ROWS:
         return [*rows]
-    rest = f"and {len(rows) - MOST_ROWS + 1} more"
-    return [*rows[: MOST_ROWS - 1], (rest, *[""] * (len(rows[0]) - 1))]
+    return [*rows[: MOST_ROWS - 1], (f"and {len(rows) - MOST_ROWS + 1} more",)]

@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import chain, count
 from os import PathLike
@@ -17,12 +17,13 @@ from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images import ImageSource, name_of
 from agenticiqa.programs.images.files import digest, printable_path
 from agenticiqa.programs.images.own import is_own
+from agenticiqa.programs.page.findings import measured
 from agenticiqa.programs.pictures.canvas import FAINT, Canvas, Place, drawable, families, format_of
-from agenticiqa.programs.pictures.card import ROW, draw_card, rows_of
+from agenticiqa.programs.pictures.card import draw_answer, draw_tables, height_of_answer, height_of_tables
 from agenticiqa.programs.pictures.heatmap import Heatmap, blend, heatmaps, paint
 from agenticiqa.programs.result import Assessment
 from agenticiqa.programs.tools.numerics.pixels import RGB
-from agenticiqa.signatures.types import GLOBAL, OVERALL, Box, ExecutorOutput
+from agenticiqa.signatures.types import GLOBAL, Box, ExecutorOutput
 from agenticiqa.signatures.vocabulary import everyday_name
 
 if TYPE_CHECKING:
@@ -30,13 +31,14 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-SMALLEST, LARGEST = 800, 1200  # pixels of a drawn image's longer side
-# Inches. The size of the text does not depend on the pixels of the image. The text is legible if the picture is 830
+# Inches. The size of a picture does not depend on the pixels of the image. The text is legible if the picture is 830
 # pixels wide, as in a README.
-LONGER_SIDE = 3.4
-LEAST_WIDTH, LEAST_SLOT = 11.0, 3.4  # inches: the canvas of a card, a panel
-MARGIN, GAP, TITLE, CAPTION = 0.25, 0.3, 0.5, 1.5
-BAR_WIDTH, BAR_HEIGHT = 3.2, 0.13
+WIDTH, MARGIN, GAP, TITLE = 11.0, 0.25, 0.25, 0.5
+LEAST_SLOT, HIGHEST = 3.3, 4.2  # the least width for a caption, the greatest height of an image
+CAPTION, NOTE = 0.65, 0.2  # the height of a caption of two lines, of a further line
+BAR_WIDTH, BAR_HEIGHT = 1.3, 0.13
+DPI = 200
+WIDE = 4  # images that are wider than this for their height are drawn below each other
 TINY = 3  # images enlarged by more than this are drawn with square pixels
 MIDDLE_GRAY = 150.0
 LONGEST_NAME = 255  # bytes, on most file systems
@@ -52,8 +54,8 @@ def draw_assessment(result: Assessment, path: str | PathLike[str]) -> None:
         draw_assessment(program("photo.jpg"), "photo_map.png")
 
     The maps come from the tool that measured the overall quality and the tool for the main distortion. A tool without a
-    map is replaced by the best one that has a map. Images are drawn with a longer side of 800 to 1200 pixels. Damage is
-    measured at the image's own resolution, or with a reference at no more than 1600 pixels. Named regions are framed.
+    map is replaced by the best one that has a map. Damage is measured at the image's own resolution, or with a
+    reference at no more than 1600 pixels. Named regions are framed. The picture is 2200 pixels wide.
 
     Args:
         result: The result of ``AgenticIQA``.
@@ -64,31 +66,31 @@ def draw_assessment(result: Assessment, path: str | PathLike[str]) -> None:
         UserError: The suffix names another format.
     """
     format_of(Path(path))  # an error before the work
-    image, maps = result.image, heatmaps(result)
-    drawn = _drawn_size(image.size)
-    panel_width, panel_height = (LONGER_SIDE * side / max(drawn) for side in drawn)
-    slot, panels = max(panel_width, LEAST_SLOT), 1 + max(len(maps), 1)
-    panels_width = panels * slot + (panels - 1) * GAP
-    card_height = ROW * (rows_of(result) + 1)
-    width = max(2 * MARGIN + panels_width, LEAST_WIDTH)
-    height = TITLE + panel_height + CAPTION + card_height + MARGIN
-    bottom, left = height - TITLE - panel_height, (width - panels_width) / 2
-    places = [(left + number * (slot + GAP), bottom, panel_width, panel_height) for number in range(panels)]
-    boxes = _boxes(result.executor_evidence)
-    canvas = Canvas(width, height, dpi=max(drawn) / LONGER_SIDE)
-    canvas.write(MARGIN, height - 0.33, _title(result), size=13, weight="bold")
-    _frame(canvas.image(places[0], _scaled(image.pixels, drawn), image.size), places[0], boxes, image.size)
-    canvas.write(places[0][0], bottom - 0.25, _size_caption(image.size, drawn), color=FAINT)
-    for heatmap, place in zip(maps, places[1:], strict=False):
-        _frame(canvas.image(place, paint(image.pixels, heatmap, drawn), image.size), place, boxes, image.size)
-        _caption(canvas, place, heatmap, image.size)
-    if not maps:
-        reason = "no damage map is available\nfor this image"
-        canvas.panel(places[1]).text(
-            0.5, 0.5, drawable(reason), ha="center", va="center", color=FAINT, fontfamily=families()
+    maps, size = heatmaps(result), result.image.size
+    panels, notes = 1 + max(len(maps), 1), max((len(_notes(heatmap, size)) for heatmap in maps), default=0)
+    columns = 1 if size[0] > WIDE * size[1] else panels
+    room = (WIDTH - 2 * MARGIN - GAP * (columns - 1)) / columns
+    scale = min(room / size[0], HIGHEST / size[1])
+    panel_width, panel_height = (max(side * scale, 1 / DPI) for side in size)
+    slot, row = max(panel_width, LEAST_SLOT) + GAP, panel_height + CAPTION + NOTE * notes
+    top = TITLE + height_of_answer(result)
+    height = top + row * panels / columns + height_of_tables(result) + MARGIN
+    canvas = Canvas(WIDTH, height, DPI)
+    canvas.write(MARGIN, height - 0.38, _title(result), size=13, room=WIDTH - 2 * MARGIN)
+    draw_answer(canvas, result, MARGIN, height - TITLE)
+    left = (WIDTH + GAP - columns * slot) / 2
+    places: list[Place] = [
+        (
+            left + number % columns * slot,
+            height - top - panel_height - number // columns * row,
+            panel_width,
+            panel_height,
         )
-    draw_card(canvas, result, (MARGIN, MARGIN, width - 2 * MARGIN, card_height))
-    canvas.save(Path(path), mark_of(image.source))
+        for number in range(panels)
+    ]
+    _draw_panels(canvas, result, maps, places)
+    draw_tables(canvas, result, MARGIN, MARGIN + height_of_tables(result))
+    canvas.save(Path(path), mark_of(result.image.source))
 
 
 def drawing_into(
@@ -180,11 +182,18 @@ def mark_of(source: str) -> str:
     return digest(os.path.abspath(source))
 
 
-def _drawn_size(size: tuple[int, int]) -> tuple[int, int]:
-    longer = max(size)
-    scale = min(max(longer, SMALLEST), LARGEST) / longer
-    width, height = (max(round(side * scale), 1) for side in size)
-    return width, height
+def _draw_panels(canvas: Canvas, result: Assessment, maps: Sequence[Heatmap], places: Sequence[Place]) -> None:
+    """Draw the image and its maps, each with the frames of the regions, and a caption below it."""
+    image, boxes, place = result.image, _boxes(result.executor_evidence), places[0]
+    drawn = (max(round(place[2] * DPI), 1), max(round(place[3] * DPI), 1))
+    _frame(canvas.image(place, _scaled(image.pixels, drawn), image.size), place, boxes, image.size)
+    canvas.write(place[0], place[1] - 0.22, f"the image, {image.size[0]} x {image.size[1]} pixels")
+    for heatmap, place in zip(maps, places[1:], strict=False):
+        _frame(canvas.image(place, paint(image.pixels, heatmap, drawn), image.size), place, boxes, image.size)
+        _caption(canvas, place, heatmap, image.size)
+    if not maps:
+        canvas.panel(places[1])
+        canvas.write(places[1][0], places[1][1] - 0.22, "no damage map is available for this image", color=FAINT)
 
 
 def _scaled(pixels: RGB, size: tuple[int, int]) -> RGB:
@@ -196,12 +205,7 @@ def _scaled(pixels: RGB, size: tuple[int, int]) -> RGB:
 
 def _title(result: Assessment) -> str:
     name = Path(result.image.source).name
-    return shorten(f"{name} vs {Path(result.reference.source).name}" if result.reference else name, 90)
-
-
-def _size_caption(size: tuple[int, int], drawn: tuple[int, int]) -> str:
-    caption = f"the image, {size[0]} x {size[1]} pixels"
-    return caption if size == drawn else f"{caption}, drawn at {drawn[0]} x {drawn[1]}"
+    return f"{name}, compared with {Path(result.reference.source).name}" if result.reference else name
 
 
 def _boxes(evidence: ExecutorOutput) -> dict[str, Box]:
@@ -248,20 +252,21 @@ def _frame(axes: "Axes", place: Place, boxes: Mapping[str, Box], size: tuple[int
 
 
 def _caption(canvas: Canvas, place: Place, heatmap: Heatmap, size: tuple[int, int]) -> None:
-    """Write the caption below a map: subject and tool, color scale, and notes."""
-    left, bottom, _, _ = place
-    subject = "overall quality" if heatmap.subject == OVERALL else everyday_name(heatmap.subject)
-    canvas.write(left, bottom - 0.22, f"damage map: {subject} ({heatmap.tool})")
+    """Write the caption below a map: what was measured by which tool, the legend of the colors, and notes."""
+    left, bottom, width, _ = place
+    subject = measured(heatmap.tool, heatmap.subject)
+    about = subject if subject == "overall quality" else everyday_name(subject)
+    about = f"damage map: {about} ({heatmap.tool})"
+    canvas.write(left, bottom - 0.22, about, size=10, room=max(width, LEAST_SLOT) + GAP / 2)
+    x = canvas.write(left, bottom - 0.45, "as in good photos" if heatmap.start else "none") + 0.1
     shares = np.tile(np.linspace(0, 1, 256), (2, 1))
-    canvas.image((left, bottom - 0.45, BAR_WIDTH, BAR_HEIGHT), blend(np.full(shares.shape, MIDDLE_GRAY), shares))
-    canvas.write(left, bottom - 0.62, "0 %", size=9, color=FAINT)
-    canvas.write(left + BAR_WIDTH, bottom - 0.62, "100 %", size=9, color=FAINT, align="right")
-    start = f"typical of good photos (map value {heatmap.start:.2g})" if heatmap.start else "no damage"
-    end = "extreme distortion" if heatmap.absolute else "worst area of this image"
-    notes = [f"0 %: {start}", f"100 %: {end} (map value {heatmap.end:.2g})"]
-    if heatmap.size != size:
-        notes.append(f"measured at {heatmap.size[0]} x {heatmap.size[1]}")
-    if not heatmap.chosen:
-        notes.append(f"{heatmap.tool} did not contribute to the result")
-    for number, note in enumerate(notes):
-        canvas.write(left, bottom - 0.8 - 0.17 * number, note, size=9, color=FAINT)
+    canvas.image((x, bottom - 0.47, BAR_WIDTH, BAR_HEIGHT), blend(np.full(shares.shape, MIDDLE_GRAY), shares))
+    canvas.write(x + BAR_WIDTH + 0.1, bottom - 0.45, "extreme" if heatmap.absolute else "worst here")
+    for number, note in enumerate(_notes(heatmap, size)):
+        canvas.write(left, bottom - 0.66 - NOTE * number, note, size=9.5, color=FAINT)
+
+
+def _notes(heatmap: Heatmap, size: tuple[int, int]) -> list[str]:
+    """Return the lines below the legend of a map of an image of ``size`` (width, height)."""
+    reduced = [f"measured at {heatmap.size[0]} x {heatmap.size[1]} pixels"] if heatmap.size != size else []
+    return reduced if heatmap.chosen else [*reduced, f"{heatmap.tool} did not contribute to the result"]

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 
 import numpy as np
 import pytest
@@ -68,9 +69,9 @@ def test_the_damaged_quarter_is_the_reddest(program, photo, kind, compared, tmp_
     draw_assessment(result, tmp_path / "drawn.png")
     with Image.open(tmp_path / "drawn.png") as picture:
         assert picture.format == "PNG"
-        # The last map fills the right of the sheet; the strip above the card is left out.
+        # The last map fills the right of the picture, below the score and above the tables.
         width, height = picture.size
-        right = np.asarray(picture.convert("RGB"))[height // 12 : height // 2, -width // 3 :]
+        right = np.asarray(picture.convert("RGB"))[height // 4 : height // 2, -width // 3 :]
         assert redness(right) > 0
 
 
@@ -121,26 +122,61 @@ def test_a_chosen_tool_without_a_map_is_replaced_by_the_best_tool_with_one_and_n
     assert heatmaps(program(image(scene(40, 60)))) == []
 
 
-def test_a_picture_has_the_interval_and_a_legend_in_legible_letters(program, photo, tmp_path, monkeypatch):
-    """At 830 pixels of width a letter of 9 points is 8 pixels high or more."""
-    written, sizes, widths = [], [], []
+@pytest.fixture
+def written(monkeypatch):
+    """Each text that is written on a canvas, with its size in points and the width of the canvas in inches."""
+    texts = {}
     write = Canvas.write
 
-    def recorded(canvas, x, y, text, *, size=9.5, **style):
-        written.append(text)
-        sizes.append(size)
-        widths.append(canvas.width)
-        write(canvas, x, y, text, size=size, **style)
+    def recorded(canvas, x, y, text, *, size=10.5, **style):
+        texts[text] = size, canvas.width
+        return write(canvas, x, y, text, size=size, **style)
 
     monkeypatch.setattr(Canvas, "write", recorded)
+    return texts
+
+
+def test_a_picture_has_the_interval_and_a_legend_in_legible_letters(program, photo, tmp_path, written):
+    """At 830 pixels of width a letter of 9 points is 8 pixels high or more."""
     result = program(image(distort(photo, "white_noise", 5)))
     draw_assessment(result, tmp_path / "map.png")
     assert interval_text(result.score_interval) in written
-    assert {"0 %", "100 %", "0 %: no damage", "100 %: extreme distortion (map value 25)"} <= {*written}
-    assert {*"12345"} <= {*written}, "every tick has its number"
+    assert {"none", "extreme"} <= {*written}, "the ends of the legend, in words"
+    assert {"1 Bad", "2 Poor", "3 Fair", "4 Good", "5 Excellent"} <= {*written}
     assert "damage map: noise (NOISE-SIGMA)" in written
     assert "overall quality" in written
-    assert min(sizes) / 72 * 830 / max(widths) >= 8
+    assert min(size / 72 * 830 / width for size, width in written.values()) >= 8
+
+
+def test_the_tables_have_the_evidence_and_the_weight_of_each_tool(program, photo, tmp_path, written):
+    result = program(image(distort(photo, "jpeg", 5)), reference=image(photo))
+    draw_assessment(result, tmp_path / "map.png")
+    ((item, *_),) = result.executor_evidence.distortion_analysis.values()
+    assert item.explanation.startswith(next(text for text in written if text[:9] == item.explanation[:9]))
+    assert {"tool", "measures", "raw", "1 to 5", "weight", "distortion", "severity"} <= {*written}
+    assert {f"{100 * call.weight:.3g} %" for call in result.executor_evidence.tool_log} <= {*written}
+    assert any(text.startswith("\u25cf") and text.endswith(item.severity) for text in written)
+
+
+def test_a_picture_of_an_answer_shows_the_question_and_that_nothing_was_analyzed(program, photo, tmp_path, written):
+    draw_assessment(program(image(photo), query="Is the cat happy?"), tmp_path / "map.png")
+    assert {"Is the cat happy?", "Unable to determine", "not analyzed", "no tool was run"} <= {*written}
+    assert "none found" not in written
+
+
+def test_a_text_that_is_too_long_loses_its_middle_and_many_rows_end_with_their_number(
+    program, photo, tmp_path, written
+):
+    result = program(image(photo))
+    call = ToolCall(tool=60 * "name", region="Global", distortion="Noise", raw=1.0, calibrated=2.0, ms=1)
+    result.executor_evidence.tool_log += 60 * [call]
+    draw_assessment(result, tmp_path / "map.png")
+    assert "and 50 more" in written
+    drawn = Canvas(3, 1, 100)
+    assert drawn.write(0.5, 0.5, "x" + 60 * "y" + "z", room=2) <= 2.5
+    (text,) = drawn.figure.texts
+    assert re.fullmatch(r"xy+\.\.\.y+z", text.get_text())
+    assert drawn.write(0.5, 0.5, "short", room=2) < 1.5
 
 
 def test_a_picture_without_a_map_is_drawn_with_a_note(program, tmp_path, monkeypatch):
@@ -150,13 +186,12 @@ def test_a_picture_without_a_map_is_drawn_with_a_note(program, tmp_path, monkeyp
 
 
 @pytest.mark.parametrize("size", [(8, 8), (20, 700), (700, 20), (240, 1300)])
-def test_images_of_any_size_are_drawn_at_most_1200_pixels_long(program, size, tmp_path):
+def test_images_of_any_size_are_drawn_in_a_picture_2200_pixels_wide(program, size, tmp_path):
     result = program(image(scene(*size)), query="Is it noisy?")
     draw_assessment(result, tmp_path / "drawn.png")
     with Image.open(tmp_path / "drawn.png") as picture:
-        assert picture.width <= 3.5 * 1200
-        assert picture.height <= 2 * 1200
-    assert max(draw._drawn_size(result.image.size)) in (800, 1200)
+        assert picture.width == 2200
+        assert 800 < picture.height <= 2400
 
 
 def test_a_large_pair_is_compared_at_a_stated_size(program, photo):
