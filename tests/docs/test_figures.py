@@ -13,10 +13,12 @@ import yaml
 from agenticiqa.configs import Config, StageConfig
 from agenticiqa.configs.policy import GatePolicy
 from agenticiqa.configs.user_files import MOST_BYTES, MOST_PLAIN_BYTES
+from agenticiqa.eval import intervals
 from agenticiqa.eval.calibrate.adapter_fit import ADDS, FOLLOWS, NEARER
 from agenticiqa.eval.calibrate.curve_fit import CEILING, MIN_POINTS
 from agenticiqa.eval.cli import COMMANDS
 from agenticiqa.eval.commands.calibrate_adapter import FEWEST_CONTENTS, FEWEST_LABELS, USUALLY_ENOUGH
+from agenticiqa.eval.report import run_differences
 from agenticiqa.programs.backends.retries import LONGEST_HINT
 from agenticiqa.programs.batch.gate import KINDS
 from agenticiqa.programs.batch.stop_rule import FAILURES_IN_A_ROW
@@ -59,6 +61,12 @@ def srcc(tool: str, images: str, category: str = "Overall") -> str:
 
 
 FIGURES: dict[str, list[tuple[str, object]]] = {
+    "benchmarks.md": [
+        ("fewer than {} scenes there is no interval", intervals.FEWEST_CONTENTS),
+        ("with fewer than {} it is slightly too narrow", intervals.FEW_CONTENTS),
+        ("detect a difference of {}", f"{run_differences.SMALLEST_SHOWN:g}".removeprefix("0")),
+        ("with a power of {} %", round(100 * run_differences.POWER)),
+    ],
     "albums.md": [
         ("a terminal shows {} images or more as a ranking", WORDS[FEWEST]),
         ("Images of up to {} million pixels", MAX_PIXELS // MILLION),
