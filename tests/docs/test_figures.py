@@ -4,34 +4,63 @@
 states another figure fails, and so does one from which the sentence was removed.
 """
 
+import json
 import re
 from pathlib import Path
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import pytest
+import shtab
 import yaml
+from pydantic import BaseModel
+from pydantic_core import PydanticUndefined
 
-from agenticiqa.configs import Config, StageConfig
+from agenticiqa.configs import STAGES, Config
+from agenticiqa.configs.options import SMALLEST_SENT, ModelKeys
 from agenticiqa.configs.policy import GatePolicy
+from agenticiqa.configs.schema import FusionConfig, LevelsConfig, PlannerConfig, Price, StageConfig, SummarizerConfig
 from agenticiqa.configs.user_files import MOST_BYTES, MOST_PLAIN_BYTES
 from agenticiqa.eval import intervals
 from agenticiqa.eval.calibrate.adapter_fit import ADDS, FOLLOWS, NEARER
 from agenticiqa.eval.calibrate.curve_fit import CEILING, MIN_POINTS
 from agenticiqa.eval.cli import COMMANDS
 from agenticiqa.eval.commands.calibrate_adapter import FEWEST_CONTENTS, FEWEST_LABELS, USUALLY_ENOUGH
+from agenticiqa.eval.intervals import FEWEST_CONTENTS as FEWEST_SCENES
+from agenticiqa.eval.optimize import TuningSettings
+from agenticiqa.eval.optimize.items import Stage
+from agenticiqa.eval.optimize.search import AGAIN, FIRST, GAINLESS, LOOK
 from agenticiqa.eval.report import run_differences
+from agenticiqa.programs.backends.capabilities import FEWER_LOGPROBS, REFUSED
+from agenticiqa.programs.backends.connect import FEWEST_REASONING_TOKENS
+from agenticiqa.programs.backends.image_tokens import LLAMA_CPP, QWEN
+from agenticiqa.programs.backends.provider_batches.driver import MOST_TRIES
+from agenticiqa.programs.backends.provider_batches.openai_files import OpenAIFiles
+from agenticiqa.programs.backends.providers import PROVIDERS, Provider
 from agenticiqa.programs.backends.retries import LONGEST_HINT
+from agenticiqa.programs.batch.assess_many import WORKERS
+from agenticiqa.programs.batch.cost import estimate
+from agenticiqa.programs.batch.fit_fusion import RELIABLE_FROM
 from agenticiqa.programs.batch.gate import KINDS
+from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.stop_rule import FAILURES_IN_A_ROW
 from agenticiqa.programs.cli.parser import parse
 from agenticiqa.programs.cli.ranking import FEWEST
 from agenticiqa.programs.cli.status import BELOW
+from agenticiqa.programs.fusion.fit import AT_CHANCE, FEWEST_IMAGES, TYPICAL_MODEL, TYPICAL_STD, UNRELATED_ANSWERS
+from agenticiqa.programs.fusion.formula import SMOOTHED
+from agenticiqa.programs.fusion.interval import FAR, FAR_FOR_FITTED
 from agenticiqa.programs.images.decoding import MAX_PIXELS, MOST_SCANS, MOST_SIDE, SHARE_OF_MOST
 from agenticiqa.programs.images.pairs import GRID, LARGEST_PAIR
+from agenticiqa.programs.images.reference_check import ReferenceCheck
 from agenticiqa.programs.images.registration import SMALLEST_SIDE
 from agenticiqa.programs.page.rating import PRACTICE_RANKS, REPEATS
+from agenticiqa.programs.questions import options
+from agenticiqa.programs.result_row import AssessedRow
 from agenticiqa.programs.scale.plan_shards import BYTES, IMAGES
 from agenticiqa.programs.scale.run_shards import TRIES
 from agenticiqa.programs.tools.catalog import TOOLS
+from agenticiqa.signatures.answers.tokens import LEAST_MASS
+from agenticiqa.signatures.types import ProbabilitySource, QueryType
 from agenticiqa.signatures.vocabulary import SEVERITIES
 from support.texts import helps
 
@@ -50,7 +79,7 @@ OF_OTHER_PROGRAMS = {
     "--reasoning-parser",
 }
 MILLION, MIB = 10**6, 2**20
-WORDS = {3: "three", 6: "six", 10: "ten"}
+WORDS = {3: "three", 4: "four", 6: "six", 10: "ten"}
 TOOL_TABLE = yaml.safe_load((ROOT / "configs" / "tool_table.yaml").read_text(encoding="utf-8"))["categories"]
 
 
@@ -120,6 +149,64 @@ FIGURES: dict[str, list[tuple[str, object]]] = {
         ("up to {:.0f} s, or else", LONGEST_HINT),
         ("after {} failures in a row, plus 2 per worker", FAILURES_IN_A_ROW),
     ],
+    "models.md": [
+        *(("| `{}.<model>` | ", name) for name in PROVIDERS),
+        *(("`{}`", row.address) for row in PROVIDERS.values() if row.address and row.key_env is None),
+        *(("| `{}` | ", row.key_env) for row in PROVIDERS.values() if row.key_env),
+        ("no temperature and {:,} tokens", FEWEST_REASONING_TOKENS),
+        ("with status {}, {} or {}", tuple(sorted(REFUSED))),
+        ("Instead of {} log-probabilities per token, {} are requested", (Provider().logprobs, FEWER_LOGPROBS)),
+        ("temperature {:.0f}, `top_p` {}", (StageConfig().temperature, PlannerConfig().top_p)),
+        ("{:,} tokens, or {} for the final answer", (StageConfig().max_tokens, SummarizerConfig().max_tokens)),
+        ("limits new plans to {} by default", Config().max_replan_iterations),
+        ("at most {} times in all (`attempts`)", Config().attempts),
+        *(("`{}`", source) for source in get_args(ProbabilitySource)),
+        ("{} for its level, {:.3g} for each other level", (SMOOTHED, (1 - SMOOTHED) / 4)),
+        ("If it is below {}, the token is not used", f"{LEAST_MASS:g}".lstrip("0")),
+        ("fit its [fusion profile](fusion.md#fit-a-profile) to {} photos", RELIABLE_FROM),
+        ("in progress, by default {}", WORKERS),
+        ("patches of {}, at most {:,}; llama.cpp and LM Studio {:,}", (QWEN.side, QWEN.budget, LLAMA_CPP.budget)),
+    ],
+    "batches.md": [
+        ("at most {:,} requests and {} MB", (OpenAIFiles.most_requests, OpenAIFiles.most_bytes // MILLION)),
+        ("each request at most {} times", MOST_TRIES),
+    ],
+    "fusion.md": [
+        ("A profile needs {} or more of your images", RELIABLE_FROM),
+        ("After {} or more ratings", RELIABLE_FROM),
+        ("fewer than {} images are refused", FEWEST_IMAGES),
+        ("a correlation of {} with the MOS, give or take {}", (f"{TYPICAL_MODEL:g}"[1:], f"{TYPICAL_STD:g}"[1:])),
+        ("one model in {} at chance level", {5: "five"}[round(1 / AT_CHANCE)]),
+        ("one answer in {} has nothing to do", {20: "twenty"}[round(1 / UNRELATED_ANSWERS)]),
+        ("differ by {} level or more", {1: "one"}[int(FAR)]),
+        ("at least {} times this usual difference", FAR_FOR_FITTED),
+    ],
+    "prompts.md": [
+        *(("| `{}`", stage) for stage in get_args(Stage)),
+        ("{:.0f} % of the scenes are used to tune", 100 * (1 - TuningSettings().held_out)),
+        ("`--budget {}`", TuningSettings().budget),
+        ("is measured on {} images", LOOK),
+        ("is measured on {} more images", AGAIN),
+        ("after {} proposals in a row without a gain", GAINLESS),
+        ("at least {} held-out scenes", FEWEST_SCENES),
+        ("up to {} more images before and after", FIRST),
+    ],
+    "configuration.md": [
+        ("for your shell: {}", " or ".join(", ".join(shtab.SUPPORTED_SHELLS).rsplit(", ", 1))),
+        ("WebP: {} of this", SHARE_OF_MOST["WEBP"]),
+        ("pixels, at least {}, or `null`", SMALLEST_SENT),
+        *(("`{}`", name) for name in sorted(set(get_args(get_type_hints(ModelKeys)["mode"])))),
+    ],
+    "python.md": [
+        ("{} to {} texts", (options.FEWEST, options.MOST)),
+        ("uses {} threads", WORKERS),
+        *((" `{}`", kind.value) for kind in QueryType),
+        *(
+            ("`{}`", relation)
+            for relation in get_args(ReferenceCheck.model_fields["relation"].annotation)
+            if relation != "unknown"
+        ),
+    ],
 }
 
 
@@ -134,3 +221,97 @@ def test_a_page_has_the_figures_of_the_code(page: str) -> None:
 def test_options_on_a_page_exist(page: Path) -> None:
     known = set(re.findall(OPTION, "\n".join(helps().values()))) | OF_OTHER_PROGRAMS
     assert set(re.findall(OPTION, page.read_text(encoding="utf-8"))) - known == set()
+
+
+SECTIONS: dict[str, type[StageConfig]] = {
+    **{name: type(getattr(Config(), name)) for name in STAGES},
+    "levels": LevelsConfig,
+}
+
+
+def keys_on_the_page(heading: str) -> dict[str, list[str]]:
+    """Return the cells of each row of the first table under a heading of the page about configurations, by the key."""
+    text = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8").split(f"\n## {heading}\n")[1]
+    rows = [row.strip("| ").split(" | ") for row in re.search(r"(?:^\|.*\n)+", text, re.M)[0].splitlines()]
+    return {cells[0].strip("`"): cells[1:] for cells in rows[2:]}
+
+
+def as_yaml(value: object) -> str:
+    """Return a default as the page writes it."""
+    if isinstance(value, BaseModel):
+        return "{}"
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def words_of(annotation: Any) -> set[str]:
+    """Return the values that a type lists, and "null" for one that may be missing."""
+    if get_origin(annotation) is Literal:
+        return {value for value in get_args(annotation) if isinstance(value, str)}
+    if annotation is type(None):
+        return {"null"}
+    return set().union(*map(words_of, get_args(annotation)))
+
+
+def test_every_key_of_a_configuration_stands_on_its_page_with_its_values_and_default() -> None:
+    for heading, model in (("Keys of the program", Config), ("Keys of fusion", FusionConfig), ("Keys of price", Price)):
+        shown = keys_on_the_page(heading)
+        assert shown.keys() == model.model_fields.keys(), heading
+        for key, field in model.model_fields.items():
+            is_required = field.default is PydanticUndefined
+            assert shown[key][1].strip("`") == ("required" if is_required else as_yaml(field.default)), key
+            assert words_of(field.annotation) <= set(re.findall(r"`(.+?)`", shown[key][0])), key
+
+
+def test_every_key_of_a_section_stands_on_the_page_with_its_default_in_each_section() -> None:
+    shown = keys_on_the_page("Keys of a section")
+    assert shown.keys() == StageConfig.model_fields.keys()
+    for key, (values, default, _) in shown.items():
+        usual, *others = default.split("; ")
+        own = {
+            name.strip("`"): value
+            for names, value in (part.split(": ") for part in others)
+            for name in names.split(", ")
+        }
+        for section, model in SECTIONS.items():
+            assert own.get(section, usual).strip("`") == as_yaml(model.model_fields[key].default), (section, key)
+            assert words_of(model.model_fields[key].annotation) <= set(re.findall(r"`(.+?)`", values)), key
+    text = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    for section, model in SECTIONS.items():
+        for key in model.model_fields.keys() - StageConfig.model_fields.keys():
+            row = re.search(rf"^\| `{section}` \| `{key}` \| (.+?) \| `(.+?)` \|", text, re.M)
+            assert row, f"{section}: {key} has no row"
+            assert row[2] == as_yaml(model.model_fields[key].default)
+            assert words_of(model.model_fields[key].annotation) <= set(re.findall(r"`(.+?)`", row[1]))
+
+
+def test_the_table_of_results_has_every_key_of_a_result_and_of_its_reference_check() -> None:
+    text = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+    cells = re.findall(r"^\| (`.+?) \|", text, re.M)
+    shown = [name for cell in cells for name in re.findall(r"`(\w+)`", cell)]
+    assert [*AssessedRow.model_fields.keys() - set(shown)] == []
+    assert [*ReferenceCheck.model_fields.keys() - set(shown)] == []
+
+
+WORDS_OF_STAGES = {
+    "planner": "plan",
+    "localization": "location",
+    "distortion_detection": "detection",
+    "distortion_analysis": "analysis",
+    "tool_selection": "selection",
+    "scoring": "score",
+    "answering": "answer",
+}
+
+
+def test_the_calls_of_each_question_are_those_of_the_estimate() -> None:
+    """Check the table of calls; the selection runs beside the analysis, so it adds nothing to the sequence."""
+    text = (ROOT / "docs" / "models.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(.+?)` \| (\d): (.+?) \| (\d) \| (\d) \|$", text, re.M)
+    assert len(rows) == 7
+    photo = ROOT / "examples" / "coffee_jpeg.jpg"
+    config = Config().with_backend("openai.gpt-4o")
+    for question, calls, stages, in_sequence, fast in rows:
+        needed = [stage.stage for stage in estimate(config, [Job(photo, question)]).stages]
+        assert stages.split(", ") == [WORDS_OF_STAGES[stage] for stage in needed], question
+        assert (int(calls), int(in_sequence)) == (len(needed), len(needed) - ("tool_selection" in needed)), question
+        assert len(estimate(config.model_copy(update={"mode": "fast"}), [Job(photo, question)]).stages) == int(fast)
