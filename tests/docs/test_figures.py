@@ -29,6 +29,7 @@ from agenticiqa.eval.intervals import FEWEST_CONTENTS as FEWEST_SCENES
 from agenticiqa.eval.optimize import TuningSettings
 from agenticiqa.eval.optimize.items import Stage
 from agenticiqa.eval.optimize.search import AGAIN, FIRST, GAINLESS, LOOK
+from agenticiqa.eval.questions.agenticiqa_eval import AGENTICIQA_EVAL
 from agenticiqa.eval.report import run_differences
 from agenticiqa.programs.backends.capabilities import FEWER_LOGPROBS, REFUSED
 from agenticiqa.programs.backends.connect import FEWEST_REASONING_TOKENS
@@ -95,6 +96,11 @@ FIGURES: dict[str, list[tuple[str, object]]] = {
         ("with fewer than {} it is slightly too narrow", intervals.FEW_CONTENTS),
         ("detect a difference of {}", f"{run_differences.SMALLEST_SHOWN:g}".removeprefix("0")),
         ("with a power of {} %", round(100 * run_differences.POWER)),
+    ],
+    "questions.md": [
+        ("{} options, by letter", f"{options.FEWEST} to {options.MOST}"),
+        ("need at least {} pictures", intervals.FEWEST_CONTENTS),
+        ("have not published its {:,} questions", AGENTICIQA_EVAL.count),
     ],
     "albums.md": [
         ("a terminal shows {} images or more as a ranking", WORDS[FEWEST]),
