@@ -120,7 +120,7 @@ class ExecutorConfig(StageConfig):
     """The section of the Executor. With ``select: model`` the model selects the tools for a rating, too.
 
     With ``table`` a rating uses the tools with the least error in ``tool_table.yaml``. In measurements, no choice of a
-    model was better (``docs/fusion.md``). For other questions, the model always selects the tools.
+    model was better (``docs/methods.md``). For other questions, the model always selects the tools.
     """
 
     select: Literal["table", "model"] = "table"

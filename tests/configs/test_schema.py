@@ -85,6 +85,12 @@ def test_the_shipped_default_has_no_key_and_no_address_in_it() -> None:
     assert "sk-" not in text
 
 
+def test_the_shipped_default_lists_every_key_of_the_program_with_its_default() -> None:
+    text = (resources.files("agenticiqa.configs") / "model_backends.yaml").read_text(encoding="utf-8")
+    assert yaml.safe_load(text).keys() - {"backend"} == Config.model_fields.keys()
+    assert load_config("model_backends") == Config()
+
+
 def test_a_given_path_comes_before_the_variable_and_the_variable_before_the_default(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
