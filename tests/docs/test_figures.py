@@ -15,7 +15,7 @@ import yaml
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
-from agenticiqa.configs import STAGES, Config
+from agenticiqa.configs import STAGES, Config, load_config
 from agenticiqa.configs.options import SMALLEST_SENT, ModelKeys
 from agenticiqa.configs.policy import GatePolicy
 from agenticiqa.configs.schema import FusionConfig, LevelsConfig, PlannerConfig, Price, StageConfig, SummarizerConfig
@@ -63,6 +63,7 @@ from agenticiqa.programs.tools.catalog import TOOLS
 from agenticiqa.signatures.answers.tokens import LEAST_MASS
 from agenticiqa.signatures.types import ProbabilitySource, QueryType
 from agenticiqa.signatures.vocabulary import SEVERITIES
+from support.snippets import snippets
 from support.texts import helps
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -321,3 +322,8 @@ def test_the_calls_of_each_question_are_those_of_the_estimate() -> None:
         assert stages.split(", ") == [WORDS_OF_STAGES[stage] for stage in needed], question
         assert (int(calls), int(in_sequence)) == (len(needed), len(needed) - ("tool_selection" in needed)), question
         assert len(estimate(config.model_copy(update={"mode": "fast"}), [Job(photo, question)]).stages) == int(fast)
+
+
+def test_the_first_configuration_on_its_page_is_the_shipped_one() -> None:
+    (shown, *_) = [block.text for block in snippets(ROOT / "docs" / "configuration.md") if block.kind == "yaml"]
+    assert load_config(yaml.safe_load(shown)) == load_config("providers/hybrid")
