@@ -1,4 +1,4 @@
-"""What DSPy's users do with a module, for each way to build the program; docs/dspy.md has the table of these rows.
+"""What DSPy's users do with a module, for each way to build the program; docs/dspy-matrix.md has these rows.
 
 Each cell checks the requests that reached the server: the exact bytes of the image in every question with one, no
 placeholder, and only the expected model.
@@ -65,7 +65,7 @@ from support.scripted_answers import RATE
 pytestmark = pytest.mark.slow
 
 ROWS: list[Row] = []
-PAGE = Path(__file__).parents[2] / "docs" / "dspy.md"
+PAGE = Path(__file__).parents[2] / "docs" / "dspy-matrix.md"
 PROMPTS = "prompts"  # the model that an optimizer asks for new instructions
 INSTRUCTIONS = frozenset({PROMPTS})
 CANNED = {"messages": [{"role": "user", "content": ""}]}  # a question without an image

@@ -246,13 +246,19 @@ def test_a_search_by_name_is_known_and_has_a_model_that_writes_before_anything_i
 # --- the page --------------------------------------------------------------------------------------------------------
 
 
+def test_the_page_lists_the_predictors() -> None:
+    rows = re.findall(r"^\| `([\w.]+)` \| `(\w+)` \|", PAGE.read_text(encoding="utf-8"), re.M)
+    signatures = {name: each.signature.__name__ for name, each in AgenticIQA().named_predictors()}
+    assert dict(rows) == signatures
+
+
 @pytest.mark.slow
 def test_the_page_tunes_with_plain_dspy(
     lm: dspy.LM, make_labels: MakeLabels, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     labels = make_labels(scenes=4)
     monkeypatch.chdir(labels.parent)
-    (block,) = [each for each in snippets(PAGE) if "examples_of" in each.text]
+    (block,) = [each for each in snippets(PAGE) if "dspy.GEPA(" in each.text]
     assert len([line for line in block.text.splitlines() if line.strip()]) <= 20
     space: dict[str, Any] = {"lm": lm, "dspy": dspy, "AgenticIQA": AgenticIQA}
     monkeypatch.setattr(logging.getLogger("dspy"), "propagate", True)
