@@ -17,12 +17,14 @@ STYLE = """
 text { font: 14px system-ui, "Segoe UI", Helvetica, Arial, sans-serif; fill: #1f2328 }
 .title { font-weight: 600; font-size: 16px } .field { font: 12.5px ui-monospace, Menlo, Consolas, monospace }
 .note { fill: #59636e; font-size: 13px }
-.data { fill: #f6f8fa; stroke: #c4ccd4 } .stage { fill: #ddf4ff; stroke: #0969da } .check { fill: #fff8c5; stroke: #9a6700 }
-.done { fill: #dafbe1; stroke: #1a7f37 } .arrow { stroke: #59636e; stroke-width: 1.8; fill: none; marker-end: url(#head) }
+.data { fill: #f6f8fa; stroke: #c4ccd4 } .stage { fill: #ddf4ff; stroke: #0969da }
+.check { fill: #fff8c5; stroke: #9a6700 } .done { fill: #dafbe1; stroke: #1a7f37 }
+.arrow { stroke: #59636e; stroke-width: 1.8; fill: none; marker-end: url(#head) }
 #head path { fill: #59636e }
 @media (prefers-color-scheme: dark) {
   text { fill: #f0f6fc } .note { fill: #a6b0bb } .data { fill: #151b23; stroke: #4a535d }
-  .stage { fill: #10233f; stroke: #4493f8 } .check { fill: #2e2506; stroke: #d29922 } .done { fill: #0f2a1a; stroke: #3fb950 }
+  .stage { fill: #10233f; stroke: #4493f8 } .check { fill: #2e2506; stroke: #d29922 }
+  .done { fill: #0f2a1a; stroke: #3fb950 }
   .arrow { stroke: #a6b0bb } #head path { fill: #a6b0bb }
 }
 """
@@ -80,7 +82,7 @@ def figure() -> str:
     head = '<marker id="head" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="7" markerHeight="7" orient="auto">'
     return "\n".join(
         [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}">',
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}">',
             f'<style>{STYLE}</style><defs>{head}<path d="M0 0 L10 5 L0 10 z"/></marker></defs>',
             *parts,
             "</svg>\n",
