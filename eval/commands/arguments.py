@@ -49,8 +49,8 @@ examples:
   agenticiqa assess album/ --adapter mine.npz
       use the adapter
 
-Start with 50 labeled images; one person usually needs 100 to 150. No model is used. The adapter is tested on held-out labels and saved only if it
-helps there, or with --save-anyway.
+Start with 50 labeled images; one person usually needs 100 to 150. No model is used. The adapter is tested on held-out
+labels and saved only if it helps there, or with --save-anyway.
 
 exit status: 0 the adapter was saved, 1 it was not saved, 2 wrong usage
 """
