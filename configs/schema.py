@@ -423,9 +423,11 @@ def _with_keys_for_all_stages(value: dict[str, Any], name: str) -> dict[str, Any
 
 
 def _with_paths_from(folder: Path, config: Config) -> Config:
-    """Return the configuration with relative paths of adapter, prompts and profile resolved from ``folder``."""
+    """Return the configuration with relative paths of its files resolved from ``folder``."""
     paths = {"adapter": config.adapter, "prompts": config.prompts, "profile": config.fusion.profile}
     changes: dict[str, object] = {key: str(folder / Path(path).expanduser()) for key, path in paths.items() if path}
+    if (folder / config.tool_curves).is_file():  # else the name of shipped curves
+        changes["tool_curves"] = str(folder / config.tool_curves)
     if profile := changes.pop("profile", None):
         changes["fusion"] = config.fusion.model_copy(update={"profile": str(profile)})
     return config.model_copy(update=changes)

@@ -48,14 +48,14 @@ def toolbox(curves: str = "default", pyiqa: Sequence[str] = (), adapter: str | N
                 raise ToolError(f"{name!r} is already built in as {embedded}; remove it from the pyiqa metrics")
             tools[name] = pyiqa_tool(name, curves)
     for name, tool in TOOLS.items():
-        curve, _ = curve_or_reason(name, curves)
+        curve, why_none = curve_or_reason(name, curves)
         if curve is not None:
             tools[name] = replace(tool, curve=curve, measured=measured().get(name, {}))
     if adapter is not None:
         adapted = adapted_tool(adapter_in(adapter))
         tools[adapted.name] = replace(adapted, measured=measured().get(adapted.name, {}))
     if not tools:
-        raise ToolError(f"tool curves {curves!r}: no usable curve for any tool")
+        raise ToolError(f"no tool has a usable curve: {why_none}")
     return tools
 
 

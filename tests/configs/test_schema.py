@@ -357,3 +357,14 @@ def test_the_spelling_of_dspy_and_litellm_is_accepted(spelled: str, name: str) -
 def test_names_of_litellm_stand_for_providers_that_have_other_names() -> None:
     assert {*OF_LITELLM.values()} < {*BACKENDS}
     assert not {*OF_LITELLM} & {*BACKENDS}
+
+
+def test_files_that_a_configuration_names_lie_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("{}")
+    path = tmp_path / "config.yaml"
+    path.write_text("adapter: a.npz\nprompts: tuned\nfusion: profile.yaml\ntool_curves: mine.yaml\n")
+    config = load_config(path)
+    files = (config.adapter, config.prompts, config.fusion.profile, config.tool_curves)
+    assert files == tuple(str(tmp_path / name) for name in ("a.npz", "tuned", "profile.yaml", "mine.yaml"))
+    path.write_text("tool_curves: table5\n")
+    assert load_config(path).tool_curves == "table5"
