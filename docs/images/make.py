@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Sequence
 from io import BytesIO, StringIO
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from PIL import Image, ImageDraw
 from rich.console import Console
@@ -28,8 +28,7 @@ EDGE = (127, 127, 127, 110)  # a border that is visible on the white and on the 
 COMMANDS = (
     "assess album/coffee_jpeg.jpg --reference album/coffee.webp --save-maps maps",
     "assess album/ --jsonl scores.jsonl --save-maps maps --html sheet.html",
-    "compare album/coffee.webp album/coffee_jpeg.jpg copies/coffee_noise_3.jpg copies/coffee_blur_4.jpg"
-    " --html compare.html",
+    "compare album/coffee.webp album/coffee_jpeg.jpg copies/coffee_noise_3.jpg --html compare.html",
     "evaluate labels.csv --out offline",
     "report offline --html report.html",
     "rate album/ --out rate.html",
@@ -38,6 +37,9 @@ SHOWN = (  # the commands of terminal.svg
     ("assess", "examples/coffee_jpeg.jpg", "--reference", "examples/coffee.webp"),
     ("assess", "examples/chelsea_noise.png", "--query", "Is the cat happy?"),
 )
+
+
+Part: TypeAlias = tuple[float, float, float, float]  # left, top, right, bottom as shares of width and height
 
 
 class Page(NamedTuple):
@@ -50,31 +52,26 @@ class Page(NamedTuple):
 
 
 PAGES = (
-    Page("sheet", 1000, 600, "document.querySelector('#cards details').open = true"),
-    Page(
-        "compare",
-        1000,
-        860,
-        "const right = document.querySelectorAll('.choice')[1];"
-        "right.selectedIndex = 3; right.dispatchEvent(new Event('change'))",
-    ),
-    Page("report", 1000, 1400, "document.querySelector('details').open = false"),
+    Page("sheet", 900, 780, "document.querySelector('#cards details').open = true"),
+    Page("compare", 1000, 1094),
+    Page("report", 1000, 1606),
     Page(
         "rate",
-        1100,
-        700,
+        1200,
+        760,
         "document.getElementById('rater').value = 'Kim';"
         "document.getElementById('begin').requestSubmit();"
-        "['3', '4', '2', '1', 'Backspace'].forEach((key, number) => setTimeout(() =>"
-        " document.dispatchEvent(new KeyboardEvent('keydown', {code: `Digit${key}`, key})), 300 * (number + 1)))",
+        "for (const score of [2, 5, 2, 4, 2, 5, 2]) { shownAt = performance.now() - 9000; answer(score); }"
+        "show(6)",
     ),
 )
-# Light copies for a row of three at 300 pixels: file, picture, and its part as shares (left, top, right, bottom).
+# Light copies for a row of three at 300 pixels, all of one shape: a picture, and its part (left, top, right, bottom).
 CROPS = {
-    "row-panel": ("panel", (0.0, 0.0, 0.66, 1.0)),
-    "row-sheet": ("sheet", (0.0, 0.0, 0.5, 1.0)),
-    "row-compare": ("compare", (0.0, 0.0, 1.0, 0.75)),
+    "row-panel": ("panel", (0.0, 0.0, 0.662, 0.73)),
+    "row-sheet": ("sheet", (0.0, 0.322, 1.0, 0.996)),
+    "row-compare": ("compare", (0.0, 0.0, 1.0, 0.534)),
 }
+SCALE_OF_PANEL = (0.48, 0.09, 1.0, 0.23)  # its place, which the crop of the panel would cut
 WIDTH, CROP_WIDTH = 1600, 640  # pixels
 FILES = ["terminal.svg", *(f"{name}.webp" for name in ("panel", *(page.name for page in PAGES), *CROPS))]
 
@@ -141,7 +138,14 @@ def screenshot(folder: Path, page: Page) -> Image.Image:
     shown = folder / "shown.html"
     shown.write_text(f"{html}{style}<script>{page.script}</script>", encoding="utf-8")
     command = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), "chromium")
-    flags = ("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--force-device-scale-factor=2")
+    flags = (
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--hide-scrollbars",
+        "--force-device-scale-factor=2",
+        "--run-all-compositor-stages-before-draw",
+    )
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         subprocess.run(
             [
@@ -170,12 +174,19 @@ def save(picture: Image.Image, name: str, width: int = WIDTH) -> None:
     picture.save(HERE / f"{name}.webp", quality=80, method=6)
 
 
-def save_crop(name: str, source: str, part: tuple[float, float, float, float]) -> None:
+def save_crop(name: str, source: str, part: Part) -> None:
     """Write a part of a saved picture at the width of a crop."""
     with Image.open(HERE / f"{source}.webp") as picture:
-        left, top, right, bottom = part
-        box = (left * picture.width, top * picture.height, right * picture.width, bottom * picture.height)
-        save(picture.crop(tuple(map(round, box))), name, CROP_WIDTH)
+        if source == "panel":
+            ImageDraw.Draw(picture).rectangle(box_of(SCALE_OF_PANEL, picture), fill="white")
+        save(picture.crop(box_of(part, picture)), name, CROP_WIDTH)
+
+
+def box_of(part: Part, picture: Image.Image) -> tuple[int, int, int, int]:
+    """Return shares of a picture in pixels."""
+    left, top, right, bottom = part
+    width, height = picture.size
+    return round(left * width), round(top * height), round(right * width), round(bottom * height)
 
 
 def terminal() -> str:

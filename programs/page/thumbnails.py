@@ -16,7 +16,7 @@ from agenticiqa.programs.images.files import write_atomically
 from agenticiqa.programs.images.loading import load_pixels
 from agenticiqa.programs.images.own import webp
 
-SIDE = 240  # pixels of the longer side
+SIDE = 400  # pixels of the longer side: sharp at the 224 pixels of a card on most displays
 NAME_DIGITS = 12  # hex digits of the SHA-256; a page with a million images has a name twice in 1 of 500 cases
 _DIGITS = re.compile(f"[0-9a-f]{{{NAME_DIGITS}}}")
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from textwrap import wrap
+from typing import Literal
 
 from agenticiqa.programs.fusion.formula import interval_text, level_name
 from agenticiqa.programs.page.findings import LEVEL_COLORS, distortions_of, measured, place_of, placed, tool_rows
@@ -39,8 +40,9 @@ def draw_answer(canvas: Canvas, result: Assessment, left: float, top: float) -> 
     score = result.quality_score
     if score is None:
         for number, line in enumerate(_answer(result)):
-            style = {"color": FAINT, "size": 11.5} if number == 0 else {"weight": "bold", "size": 14}
-            canvas.write(left, top - ANSWER_LINE * (number + 0.8), line, room=canvas.width - 2 * left, **style)
+            y, room = top - ANSWER_LINE * (number + 0.8), canvas.width - 2 * left
+            size, weight, color = (11.5, "normal", FAINT) if number == 0 else (14, "bold", INK)
+            canvas.write(left, y, line, size=size, weight=weight, color=color, room=room)
         return
     level = level_name(score)
     end = canvas.write(left, top - 0.62, f"{score:.2f}", size=36, weight="bold", color=LEVEL_COLORS[LEVELS[level]])
@@ -69,7 +71,8 @@ def draw_tables(canvas: Canvas, result: Assessment, left: float, top: float) -> 
                 start, end = left + columns[place], left + columns[place + 1 if len(row) > 1 else -1]
                 if place == len(TOOLS) - 2 and cell.endswith("%"):
                     canvas.fill((end - 0.8, y - 0.06, 0.8 * float(cell[:-1]) / 100, ROW - 0.03), WEIGHT_COLOR)
-                x, align = (end - 0.06, "right") if place >= numeric else (start, "left")
+                align: Literal["left", "right"] = "right" if place >= numeric else "left"
+                x = end - 0.06 if place >= numeric else start
                 weight, color = "bold" if number == 0 else "normal", FAINT if is_plain else INK
                 canvas.write(x, y, cell, weight=weight, color=color, align=align, room=end - start - 0.06)
 
@@ -86,10 +89,11 @@ def _distortions(result: Assessment) -> list[Row]:
     Explanations are omitted if there is no room for all of them.
     """
     evidence = result.executor_evidence
-    names, rows = [("distortion", "severity")], [("distortion", "severity")]
+    names: list[Row] = [("distortion", "severity")]
+    rows = [*names]
     for region, item in distortions_of(evidence):
         grade = SEVERITIES.index(item.severity)
-        row = (placed(item.type, place_of(evidence, region, item.type)), f"{DOTS[grade]} {item.severity}")
+        row: Row = (placed(item.type, place_of(evidence, region, item.type)), f"{DOTS[grade]} {item.severity}")
         names.append(row)
         rows += [row, *((line,) for line in wrap(item.explanation, LINE))]
     nothing = "not analyzed" if evidence.distortion_analysis is None else "none found"

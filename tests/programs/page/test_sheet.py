@@ -221,7 +221,7 @@ def test_thumbnails_are_upright_small_and_reused(tmp_path: Path) -> None:
     Image.new("RGB", (900, 600), "red").save(tmp_path / "a.jpg", exif=exif)
     (tmp_path / "b.jpg").write_text("no image")
     with Image.open(io.BytesIO(thumbnail(tmp_path / "a.jpg"))) as small:
-        assert (small.format, small.size) == ("WEBP", (160, 240))
+        assert (small.format, small.size) == ("WEBP", (267, 400))
     folder = folder_beside(tmp_path / "sheet.html")
     wanted = [ThumbnailRequest(tmp_path / "a.jpg", "a" * 64), ThumbnailRequest(tmp_path / "b.jpg", "b" * 64)]
     assert [*write_thumbnails(wanted, folder)] == ["aaaaaaaaaaaa.webp", None]
