@@ -51,13 +51,24 @@ from agenticiqa.programs.batch.stop_rule import FAILURES_IN_A_ROW
 from agenticiqa.programs.cli.parser import parse
 from agenticiqa.programs.cli.ranking import FEWEST
 from agenticiqa.programs.cli.status import BELOW
-from agenticiqa.programs.fusion.fit import AT_CHANCE, FEWEST_IMAGES, TYPICAL_MODEL, TYPICAL_STD, UNRELATED_ANSWERS
+from agenticiqa.programs.fusion.fit import (
+    AT_CHANCE,
+    FEWEST_IMAGES,
+    SHARED_ERROR,
+    SHARED_ERROR_OF_GENERATED,
+    TYPICAL_MODEL,
+    TYPICAL_STD,
+    UNRELATED_ANSWERS,
+)
 from agenticiqa.programs.fusion.formula import SMOOTHED
 from agenticiqa.programs.fusion.interval import FAR, FAR_FOR_FITTED
+from agenticiqa.programs.fusion.tool_mean import LEAST_GAIN
 from agenticiqa.programs.images.decoding import MAX_PIXELS, MOST_SCANS, MOST_SIDE, SHARE_OF_MOST
 from agenticiqa.programs.images.pairs import GRID, LARGEST_PAIR
 from agenticiqa.programs.images.reference_check import ReferenceCheck
 from agenticiqa.programs.images.registration import SMALLEST_SIDE
+from agenticiqa.programs.offline.answers.asked import NAMED, SURE
+from agenticiqa.programs.offline.measured.patches import SIDE as PATCH_SIDE
 from agenticiqa.programs.page.rating import PRACTICE_RANKS, REPEATS
 from agenticiqa.programs.questions import options
 from agenticiqa.programs.result_row import AssessedRow
@@ -84,6 +95,7 @@ OF_OTHER_PROGRAMS = {
     "--tool",
     "--write",
     "--reasoning-parser",
+    "--set",
 }
 MILLION, MIB = 10**6, 2**20
 WORDS = {3: "three", 4: "four", 6: "six", 10: "ten"}
@@ -94,6 +106,11 @@ def srcc(tool: str, images: str, category: str = "Overall") -> str:
     """Return the SRCC of a tool in the measured table, as the pages write it."""
     rows = TOOL_TABLE[category][tool]
     return f"{rows.get(images, rows.get(f'{images}, held out'))['srcc']:.2f}".lstrip("0")
+
+
+def as_written(value: float) -> str:
+    """Return a number below 1 as pages write it: ".75"."""
+    return f"{value:g}".removeprefix("0")
 
 
 CARD = (ROOT / "programs" / "tools" / "metrics" / "quality_model.md").read_text(encoding="utf-8")
@@ -117,8 +134,19 @@ FIGURES: dict[str, list[tuple[str, object]]] = {
     "benchmarks.md": [
         ("fewer than {} scenes there is no interval", intervals.FEWEST_CONTENTS),
         ("with fewer than {} it is slightly too narrow", intervals.FEW_CONTENTS),
-        ("detect a difference of {}", f"{run_differences.SMALLEST_SHOWN:g}".removeprefix("0")),
+        ("detect a difference of {}", as_written(run_differences.SMALLEST_SHOWN)),
         ("with a power of {} %", round(100 * run_differences.POWER)),
+    ],
+    "methods.md": [
+        ("less probable than {}", as_written(SURE)),
+        ("the distortion less than {}", as_written(NAMED)),
+        ("lowers the error of the mean by {} % or more", round(100 * LEAST_GAIN)),
+        ("With {} or more labels", WORDS[FEWEST_IMAGES]),
+        ("a typical shared error of {} is", as_written(SHARED_ERROR)),
+        ("or {} for AI-generated images", as_written(SHARED_ERROR_OF_GENERATED)),
+        ("shrunk toward {}", as_written(TYPICAL_MODEL)),
+        ("patches of {0} x {0} pixels", PATCH_SIDE),
+        ("intervals of fewer than {} scenes", intervals.FEW_CONTENTS),
     ],
     "offline-accuracy.md": [
         *((part, held_out(*row)) for row, part in HELD_OUT.items()),
