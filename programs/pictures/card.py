@@ -15,7 +15,8 @@ Row = tuple[str, ...]
 ROW = 0.25  # height of a row in inches
 MOST_ROWS = 13
 SCORE_HEIGHT, ANSWER_LINE = 0.95, 0.28  # inches
-SCALE = (5.6, 4.5)  # left end of the scale from 1 to 5, and its length, in inches
+# The left end of the scale from 1 to 5, and its length, in inches.
+SCALE = (5.6, 4.5)
 BAR = 0.17  # height of the scale's colors in inches
 # Left edges of the columns, and the end of the last one, in inches.
 DISTORTIONS = (0.0, 2.5, 4.2)
