@@ -28,7 +28,7 @@ from agenticiqa.eval.commands.calibrate_adapter import FEWEST_CONTENTS, FEWEST_L
 from agenticiqa.eval.intervals import FEWEST_CONTENTS as FEWEST_SCENES
 from agenticiqa.eval.optimize import TuningSettings
 from agenticiqa.eval.optimize.items import Stage
-from agenticiqa.eval.optimize.search import AGAIN, FIRST, GAINLESS, LOOK
+from agenticiqa.eval.optimize.search import AGAIN, GAINLESS, LOOK
 from agenticiqa.eval.questions.agenticiqa_eval import AGENTICIQA_EVAL
 from agenticiqa.eval.report import run_differences
 from agenticiqa.eval.tasks.agiqa3k import AGIQA3K
@@ -238,13 +238,12 @@ FIGURES: dict[str, list[tuple[str, object]]] = {
     ],
     "fusion.md": [
         ("A profile needs {} or more of your images", RELIABLE_FROM),
-        ("After {} or more ratings", RELIABLE_FROM),
         ("fewer than {} images are refused", FEWEST_IMAGES),
         ("a correlation of {} with the MOS, give or take {}", (f"{TYPICAL_MODEL:g}"[1:], f"{TYPICAL_STD:g}"[1:])),
         ("one model in {} at chance level", {5: "five"}[round(1 / AT_CHANCE)]),
         ("one answer in {} has nothing to do", {20: "twenty"}[round(1 / UNRELATED_ANSWERS)]),
         ("differ by {} level or more", {1: "one"}[int(FAR)]),
-        ("at least {} times this usual difference", FAR_FOR_FITTED),
+        ("at least {} times the usual difference", FAR_FOR_FITTED),
     ],
     "prompts.md": [
         *(("| `{}`", stage) for stage in get_args(Stage)),
@@ -254,7 +253,6 @@ FIGURES: dict[str, list[tuple[str, object]]] = {
         ("is measured on {} more images", AGAIN),
         ("after {} proposals in a row without a gain", GAINLESS),
         ("at least {} held-out scenes", FEWEST_SCENES),
-        ("up to {} more images before and after", FIRST),
     ],
     "configuration.md": [
         ("for your shell: {}", " or ".join(", ".join(shtab.SUPPORTED_SHELLS).rsplit(", ", 1))),
