@@ -470,7 +470,7 @@ def _(cell: Cell) -> Expected:
 # --- Many images -----------------------------------------------------------------------------------------------------
 
 
-@row("`dspy.Evaluate(save_as_json=..., save_as_csv=...)`", "use paths, or an `ImageExample` (below)")
+@row("`dspy.Evaluate(save_as_json=..., save_as_csv=...)`", "use paths, or an `ImageExample`")
 def _(cell: Cell) -> Expected:
     files = {"save_as_json": str(cell.folder / "rows.json"), "save_as_csv": str(cell.folder / "rows.csv")}
     first, *others = cell.examples()
