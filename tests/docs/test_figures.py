@@ -133,7 +133,6 @@ def held_out(trained: str, tested: str) -> str:
 FIGURES: dict[str, list[tuple[str, object]]] = {
     "benchmarks.md": [
         ("fewer than {} scenes there is no interval", intervals.FEWEST_CONTENTS),
-        ("with fewer than {} a note calls it optimistic", intervals.FEW_CONTENTS),
         ("detect a difference of {}", as_written(run_differences.SMALLEST_SHOWN)),
         ("with a power of {} %", round(100 * run_differences.POWER)),
     ],
