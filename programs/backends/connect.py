@@ -152,7 +152,7 @@ def stage_models(stage: StageConfig) -> list[StageConfig]:
     require_address(fallback, "fallback_api_base")
     known = price_of(fallback.model_copy(update={"price": None}))
     if known and fallback.backend != stage.backend:  # the price in the section is that of its own model
-        fallback = fallback.model_copy(update={"price": known})
+        fallback = fallback.model_copy(update={"price": None})
     return [_with_reasoning_settings(first), _with_reasoning_settings(fallback)]
 
 

@@ -462,6 +462,8 @@ def opened_results(args: Namespace, limits: Limits) -> Iterator[ResultsFile | No
         )
     with ExitStack() as stack:
         results = stack.enter_context(ResultsFile(path))
+        if results.length and not any(row for _, row in results.outlines()):
+            raise UserError(f"{printable_path(path)}: no line is a row of results; move or rename the file")
         if args.batch:
             from agenticiqa.programs.cli import batching
 

@@ -24,6 +24,7 @@ from agenticiqa.programs.tools.metrics.learned_iqa import outside_training
 from agenticiqa.programs.tools.outside_training import in_words, least_spread
 from agenticiqa.signatures.types import (
     FROM_REJECTED,
+    GLOBAL,
     LEVEL_KEYS,
     PARSING_FAILED,
     UNABLE,
@@ -157,6 +158,9 @@ def on_stated_scale(score: float, query: str) -> float | str:
 def _caveats(evidence: ExecutorOutput, is_needed: bool = True) -> list[str]:
     """Return the caveats about the evidence that are added to the reasoning; gaps count only if it is needed."""
     remarks = [*far_named_tools(evidence), *contradictions(evidence)]
+    unplaced = dict.fromkeys(call.region for call in evidence.tool_log if call.region != GLOBAL and call.box is None)
+    if unplaced:
+        remarks.append(f"The tools measured the whole image, because no box was found for {', '.join(unplaced)}")
     return [what_is_missing(evidence) if is_needed else "", *(f"{sentence}." for sentence in remarks)]
 
 

@@ -181,7 +181,7 @@ FIGURES: dict[str, list[tuple[str, object]]] = {
         ("a side below {} pixels are not aligned", SMALLEST_SIDE),
         *(("SRCC of {} with the MOS of LIVE r2", srcc(tool, "live_r2")) for tool in ("HaarPSI", "FR-FUSION", "MDSI")),
         *(("SRCC of {} each with", srcc(tool, "live_r2", "Compression")) for tool in ("VIF", "FR-FUSION", "HaarPSI")),
-        ("SRCC of {} on CLIVE (held out)", srcc("LEARNED-IQA", "clive")),
+        ("SRCC of {} on 250 held-out photos of CLIVE", srcc("LEARNED-IQA", "clive")),
         ("NIQE has {} ", srcc("NIQE", "clive")),
         ("BRISQUE {} ", srcc("BRISQUE", "clive")),
         *((" {}", tool) for tool in TOOLS),
@@ -250,7 +250,7 @@ FIGURES: dict[str, list[tuple[str, object]]] = {
         ("is measured on {} images", LOOK),
         ("is measured on {} more images", AGAIN),
         ("after {} proposals in a row without a gain", GAINLESS),
-        ("at least {} held-out scenes", FEWEST_SCENES),
+        ("held-out images of {} scenes", FEWEST_SCENES),
     ],
     "configuration.md": [
         ("for your shell: {}", " or ".join(", ".join(shtab.SUPPORTED_SHELLS).rsplit(", ", 1))),

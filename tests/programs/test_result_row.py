@@ -138,3 +138,13 @@ def test_unreadable_evidence_is_reported(
     (tmp_path / "r.jsonl").write_text(json.dumps(row | {"executor_evidence": "x"}) + "\n")
     assert main(words) == OK
     assert "is invalid and was left out (executor_evidence" in capsys.readouterr().err
+
+
+def test_a_file_without_any_result_is_not_continued(
+    rows: list[dict[str, Any]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "foreign.jsonl"
+    file.write_text('{"x": 1}\n')
+    assert main(["assess", rows[0]["image"], "--jsonl", str(file), "--resume"]) == 2
+    assert "no line is a row of results; move or rename the file" in capsys.readouterr().err
+    assert file.read_text() == '{"x": 1}\n'

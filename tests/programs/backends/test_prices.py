@@ -57,6 +57,7 @@ def test_a_fallback_has_its_own_price_if_it_is_known_or_else_that_of_the_section
 ) -> None:
     first, second = stage_models(StageConfig(backend="openai.gpt-4o-mini", price=Price(input=1, output=2), **fallback))
     assert [price and price.input for price in map(price_of, (first, second))] == [1, usd]
+    assert ("LiteLLM" in price_shown(second)) == (usd == 2.5)
 
 
 def test_the_source_has_the_version_of_the_table_and_the_date_of_its_newest_model() -> None:

@@ -300,6 +300,7 @@ def test_offline_without_a_box_the_whole_image_is_measured_with_a_note(halves: L
     sky, whole = program(halves, "Rate the quality of the sky."), program(halves, "Rate the quality of the image.")
     assert sky.executor_evidence.boxes == {"sky": None}
     assert "No box was found for sky: the whole image was measured." in sky.executor_evidence.notes
+    assert "The tools measured the whole image, because no box was found for sky." in sky.quality_reasoning
     assert sky.summarizer_result.quality_probs == whole.summarizer_result.quality_probs
 
 
