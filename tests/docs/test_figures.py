@@ -210,7 +210,7 @@ FIGURES: dict[str, list[tuple[str, object]]] = {
         ("`timeout`, {:.0f} s by default", StageConfig.model_fields["timeout"].default),
         ("`attempts: {}` in all", Config.model_fields["attempts"].default),
         ("up to {:.0f} s, or else", LONGEST_HINT),
-        ("after {} failures in a row, plus 2 per worker", FAILURES_IN_A_ROW),
+        ("after {} + 2 x workers failures in a row", FAILURES_IN_A_ROW),
     ],
     "models.md": [
         *(("| `{}.<model>` | ", name) for name in PROVIDERS),
@@ -218,7 +218,7 @@ FIGURES: dict[str, list[tuple[str, object]]] = {
         *(("| `{}` | ", row.key_env) for row in PROVIDERS.values() if row.key_env),
         ("no temperature and {:,} tokens", FEWEST_REASONING_TOKENS),
         ("with status {}, {} or {}", tuple(sorted(REFUSED))),
-        ("Instead of {} log-probabilities per token, {} are requested", (Provider().logprobs, FEWER_LOGPROBS)),
+        ("of {} log-probabilities per token, it requests {}, then none", (Provider().logprobs, FEWER_LOGPROBS)),
         ("temperature {:.0f}, `top_p` {}", (StageConfig().temperature, PlannerConfig().top_p)),
         ("{:,} tokens, or {} for the final answer", (StageConfig().max_tokens, SummarizerConfig().max_tokens)),
         ("limits new plans to {} by default", Config().max_replan_iterations),
