@@ -22,14 +22,19 @@ TRACKS = {
     "executor_tool": "tool",
     "summarizer": "summarizer",
 }
+REQUIRED = ("question", "options", "image_path", "task_type", "reference_mode")
 
 
 def _items_of(rows: list[dict[str, Any]], folder: Path) -> Iterator[Item]:
-    """Yield the questions of rows in this form; ``id`` and ``content`` are optional.
+    """Yield the questions of rows in this form; ``id``, ``content`` and the answer are optional.
 
-    Raises KeyError, TypeError or ValueError for a row in another form.
+    Raises TypeError or ValueError for a row in another form.
     """
     for number, row in enumerate(rows):
+        if missing := [key for key in REQUIRED if key not in row]:
+            raise ValueError(f"question {number}: the key {missing[0]!r} is missing")
+        if row["task_type"] not in TRACKS:
+            raise ValueError(f"question {number}: task_type {row['task_type']!r} is none of {', '.join(TRACKS)}")
         offered = row["options"]
         letters = sorted(offered) if isinstance(offered, dict) else []
         options = tuple(offered[letter] for letter in letters) if letters else tuple(offered)
@@ -45,7 +50,7 @@ def _items_of(rows: list[dict[str, Any]], folder: Path) -> Iterator[Item]:
             query=row["question"],
             content=str(row.get("content") or reference or row["image_path"]),
             options=options,
-            correct=index_of(row["answer"], options),
+            correct=index_of(row.get("answer") or "", options),
             reference=folder / reference if reference else None,
             groups={"track": TRACKS[row["task_type"]], "reference": mode},
         )
@@ -68,7 +73,7 @@ def _read(folder: Path, split: str) -> Iterator[Item]:
 AGENTICIQA_EVAL = QuestionTask(
     name="agenticiqa-eval",
     title="AgenticIQA-Eval, four tracks",
-    source="the question files from the authors of arXiv 2509.26006 (the files are not public yet)",
+    source="the question files of arXiv 2509.26006 (not public yet), or write your own in this format",
     folder="AgenticIQA-Eval",
     read=_read,
     count=1000,

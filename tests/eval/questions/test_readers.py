@@ -1,9 +1,11 @@
 """Each benchmark's reader, on a tiny archive in its true layout; and its errors."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from agenticiqa.eval.questions.catalog import QUESTION_TASKS
 from agenticiqa.eval.questions.qbench import type_names
@@ -129,3 +131,35 @@ def test_the_hash_depends_on_the_questions_and_not_on_the_folder(tmp_path: Path)
     archives.qbench(tmp_path / "c", rows=archives.QBENCH_ROWS[:-1])
     first, second, third = (items_sha256(read("qbench", tmp_path / name)) for name in "abc")
     assert first == second != third
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"task_type": None}, "question 1: the key 'task_type' is missing"),
+        ({"reference_mode": None}, "question 1: the key 'reference_mode' is missing"),
+        ({"task_type": "detail"}, "question 1: task_type 'detail' is none of planner, executor_distortion"),
+        ({"reference_mode": "FR"}, "question 1: expected reference_mode FR with a reference_path"),
+    ],
+)
+def test_a_question_of_your_own_is_refused_with_its_number_and_the_key(
+    change: dict[str, str | None], why: str, tmp_path: Path
+) -> None:
+    write_own_questions(tmp_path, {}, change)
+    with pytest.raises(UserError, match=re.escape(why)):
+        read_items(QUESTION_TASKS["agenticiqa-eval"], tmp_path)
+
+
+def test_a_question_of_your_own_without_an_answer_is_skipped(tmp_path: Path) -> None:
+    write_own_questions(tmp_path, {}, {"answer": None}, {"answer": ""})
+    items = read_items(QUESTION_TASKS["agenticiqa-eval"], tmp_path)
+    assert (len(items.usable), len(items.skipped)) == (1, 2)
+
+
+def write_own_questions(folder: Path, *changes: dict[str, str | None]) -> None:
+    """Write one question for each change of a valid one; a value of ``None`` removes the key."""
+    Image.new("RGB", (40, 40)).save(folder / "a.png")
+    question = {"question": "How strong is the noise?", "options": {"A": "None", "B": "Strong"}, "answer": "B"}
+    question |= {"task_type": "executor_distortion", "reference_mode": "NR", "image_path": "a.png"}
+    rows = [{key: value for key, value in (question | change).items() if value is not None} for change in changes]
+    (folder / "mine.json").write_text(json.dumps(rows))
