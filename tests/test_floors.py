@@ -76,7 +76,7 @@ BUDGET = {
     "signatures": 1_916,  # keys that a model wrote under other names are a field of its answer
     "configs": 514,  # keys at the top of a configuration apply to all stages, and models have LiteLLM's spelling, too
     "programs": 1_250,  # with face; a program can get a tool and a fusion, and hide predictors from optimizers
-    "programs/stages": 2_128,  # the requests for an answer are a list, each with fewer features
+    "programs/stages": 2_132,  # requests are a list, each with fewer features; a rating names regions that were not found
     "programs/questions": 462,  # its patterns take linear time
     "programs/fusion": 672,  # a rule of the user's own is kept in every mode, in reports and in tuning
     "programs/backends": 2_660,  # addresses from the variables of clients, known prices, a message without a key
@@ -85,7 +85,7 @@ BUDGET = {
     "programs/images": 2_198,  # names in NFC and NFD, patterns, metadata of PNG, limits before decoding
     "programs/batch": 1_681,
     "programs/scale": 1_058,  # shards are current by the bytes of their images, and a tar counts what it skips
-    "programs/cli": 2_780,  # a page for ratings, a spinner for one image, the check of a model before a run
+    "programs/cli": 2_783,  # a page for ratings, a spinner for one image, the check of a model before a run
     "programs/page": 464,  # a page for ratings, a page for the gate, links to maps, weights of tools
     "programs/pictures": 535,  # a scale of levels, the evidence of each distortion, weights as bars, legends in words
     "eval": 2_348,  # labels in memory and of several raters; an Evaluation compares itself
