@@ -76,7 +76,7 @@ BUDGET = {
     "signatures": 1_916,  # keys that a model wrote under other names are a field of its answer
     "configs": 514,  # keys at the top of a configuration apply to all stages, and models have LiteLLM's spelling, too
     "programs": 1_250,  # with face; a program can get a tool and a fusion, and hide predictors from optimizers
-    "programs/stages": 2_132,  # requests are a list, each with fewer features; a rating names regions that were not found
+    "programs/stages": 2_132,  # requests with fewer features each; a rating names regions that were not found
     "programs/questions": 462,  # its patterns take linear time
     "programs/fusion": 672,  # a rule of the user's own is kept in every mode, in reports and in tuning
     "programs/backends": 2_660,  # addresses from the variables of clients, known prices, a message without a key
