@@ -3,7 +3,7 @@
 The word after the fence is the kind of a block:
 
 - ``console``: lines that begin with ``$ `` are commands, followed by their output. A line ``...`` stands for any lines.
-  Times are not compared.
+  Times are not compared. With ``2>&1`` at the end of a command, its lines may come in any order.
 - ``python``: executed from top to bottom, one namespace for each page. A comment ``# -> text`` at the end of a line
   holds the ``repr`` of that line's expression.
 - ``yaml``: a configuration. If its first line is ``# name.yaml``, later blocks can read it by that name.
@@ -79,6 +79,12 @@ def matches(shown: list[str], printed: str) -> bool:
     for line in shown:
         pattern += r"(?:.*\n)*" if line.strip() == "..." else re.escape(_steady(line)) + r"\n"
     return re.fullmatch(pattern, "".join(f"{_steady(line)}\n" for line in printed.splitlines())) is not None
+
+
+def has_lines(shown: list[str], printed: str) -> bool:
+    """Return whether an output has each line that a page shows, except for times, in any order."""
+    lines = {_steady(line) for line in printed.splitlines()}
+    return all(_steady(line) in lines for line in shown if line.strip() != "...")
 
 
 def _steady(line: str) -> str:
