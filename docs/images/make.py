@@ -35,6 +35,7 @@ COMMANDS = (
 )
 SHOWN = (  # the commands of terminal.svg
     ("assess", "examples/coffee_jpeg.jpg", "--reference", "examples/coffee.webp"),
+    ("assess", "examples/chelsea_noise.png", "--query", "How noisy is the left half?"),
     ("assess", "examples/chelsea_noise.png", "--query", "Is the cat happy?"),
 )
 

@@ -145,8 +145,8 @@ def test_the_prices_of_the_line_in_the_readme_are_known(
     labels: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     readme = Path(__file__).parents[3] / "README.md"
-    (line,) = re.findall("^agenticiqa (optimize .*)$", readme.read_text(), re.M)
-    line = line.replace("examples/labels.csv", labels.name)
+    (line,) = re.findall(r"^agenticiqa (optimize .*\\\n.*?) +#", readme.read_text(), re.M)
+    line = line.replace("examples/labels.csv", labels.name).replace("\\", "")
     monkeypatch.chdir(labels.parent)
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     assert main([*line.split(), "--dry-run"]) == 0
