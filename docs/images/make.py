@@ -69,7 +69,7 @@ PAGES = (
 # Light copies for a row of three at 300 pixels, all of one shape: a picture, and its part (left, top, right, bottom).
 CROPS = {
     "row-panel": ("panel", (0.0, 0.0, 0.662, 0.73)),
-    "row-sheet": ("sheet", (0.0, 0.325, 0.662, 0.7706)),
+    "row-sheet": ("sheet", (0.337, 0.325, 0.999, 0.7706)),
     "row-compare": ("compare", (0.0, 0.0, 1.0, 0.534)),
 }
 SCALE_OF_PANEL = (0.48, 0.09, 1.0, 0.23)  # its place, which the crop of the panel would cut

@@ -119,7 +119,7 @@ HELD_OUT = {  # parts of rows by what the model was trained and tested on
     (ALL_SETS, "clive"): "550 of 1,162 | {} |",
     ("all sets but clive", "clive"): "| {} | .48 |",
     (ALL_SETS, "live_r2"): "72 of 779 | {} |",
-    ("all sets but live_r2", "live_r2"): "| {} | |",
+    ("all sets but live_r2", "live_r2"): "| {} |",
     ("all sets but biq2021", "biq2021"): "1,400 of 12,000 | | {} |",
 }
 
