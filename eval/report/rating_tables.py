@@ -194,8 +194,9 @@ def _first(figures: Figures) -> Iterator[str]:
             f"Not held out: {', '.join(fitted)}. '{FITTED_ON}' is the number of images that a model, a tool "
             "curve or the prompts of the scorer were fitted on. Expect lower agreement on new images"
         )
-    remark = "in simulations, such intervals held the true value in 87 to 98 % of the cases"
-    remark = remark if figures["contents"] >= FEWEST_CONTENTS else f"too few: at least {FEWEST_CONTENTS} are needed"
+    remark = f"too few: at least {FEWEST_CONTENTS} are needed"
+    if figures["contents"] >= FEWEST_CONTENTS:
+        remark = "in simulations, such intervals held the true value in 87 to 98 % of the cases"
     yield f"Brackets: 95 % intervals from a jackknife over {contents_text(figures['contents'])} ({remark})"
     if figures.get("labels_note"):
         yield figures["labels_note"]

@@ -150,9 +150,9 @@ def stage_models(stage: StageConfig) -> list[StageConfig]:
     second = {"backend": stage.fallback_backend, "api_base": stage.fallback_api_base, "api_key_env": key_env}
     fallback = first.model_copy(update=second)
     require_address(fallback, "fallback_api_base")
-    known = price_of(fallback.model_copy(update={"price": None}))
-    if known and fallback.backend != stage.backend:  # the price in the section is that of its own model
-        fallback = fallback.model_copy(update={"price": None})
+    unpriced = fallback.model_copy(update={"price": None})
+    if fallback.backend != stage.backend and price_of(unpriced):  # the price in the section is that of its own model
+        fallback = unpriced
     return [_with_reasoning_settings(first), _with_reasoning_settings(fallback)]
 
 

@@ -73,8 +73,8 @@ def draw_assessment(result: Assessment, path: str | PathLike[str]) -> None:
     scale = min(room / size[0], HIGHEST / size[1])
     panel_width, panel_height = (max(side * scale, 1 / DPI) for side in size)
     slot, row = max(panel_width, LEAST_SLOT) + GAP, panel_height + CAPTION + NOTE * notes
-    top = TITLE + height_of_answer(result)
-    height = top + row * panels / columns + height_of_tables(result) + MARGIN
+    top, tables = TITLE + height_of_answer(result), height_of_tables(result)
+    height = top + row * panels / columns + tables + MARGIN
     canvas = Canvas(WIDTH, height, DPI)
     canvas.write(MARGIN, height - 0.38, _title(result), size=13, room=WIDTH - 2 * MARGIN)
     draw_answer(canvas, result, MARGIN, height - TITLE)
@@ -89,7 +89,7 @@ def draw_assessment(result: Assessment, path: str | PathLike[str]) -> None:
         for number in range(panels)
     ]
     _draw_panels(canvas, result, maps, places)
-    draw_tables(canvas, result, MARGIN, MARGIN + height_of_tables(result))
+    draw_tables(canvas, result, MARGIN, MARGIN + tables)
     canvas.save(Path(path), mark_of(result.image.source))
 
 
