@@ -10,7 +10,6 @@ import pytest
 from support.prose import INSTEAD_IN_MESSAGES, offences
 from support.texts import VALUE, golden, helps, is_text, messages, of_python, of_script, of_template
 
-LONGEST = 30  # words of a sentence
 PROMPTS = ("eval/optimize/reflection.py",)  # what models read is changed with measurements only
 
 
@@ -28,7 +27,7 @@ def test_texts_are_plain_english() -> None:
     parts = {path: [line for text in texts for line in of_layout(text)] for path, texts in messages().items()}
     parts |= {command: of_help(text) for command, text in helps().items()}
     wrong = {
-        where: [each for text in texts for each in offences(plain(text), INSTEAD_IN_MESSAGES, LONGEST)]
+        where: [each for text in texts for each in offences(plain(text), INSTEAD_IN_MESSAGES)]
         for where, texts in parts.items()
         if where not in PROMPTS
     }

@@ -34,8 +34,6 @@ def sentences(text: str) -> list[str]:
     return [" ".join(part.split()) for part in parts if re.search(r"\w", part)]
 
 
-def offences(text: str, instead: dict[str, str], longest: int) -> list[str]:
-    """Return the terms to replace in a text, and its sentences with more than ``longest`` words."""
-    found = [f"{each[0]!r}: write {new}" for old, new in instead.items() for each in re.finditer(old, text, re.I)]
-    long = [each for each in sentences(text) if len(each.split()) > longest]
-    return found + [f"{len(each.split())} words: {each}" for each in long]
+def offences(text: str, instead: dict[str, str]) -> list[str]:
+    """Return the terms to replace in a text."""
+    return [f"{each[0]!r}: write {new}" for old, new in instead.items() for each in re.finditer(old, text, re.I)]

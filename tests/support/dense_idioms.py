@@ -1,27 +1,9 @@
-"""Count lines of code, and find idioms that save lines but have to be read twice."""
+"""Find idioms that save lines but have to be read twice."""
 
 import ast
-import io
-import tokenize
 from collections.abc import Iterator
-from functools import cache
-from pathlib import Path
 
-NO_CODE = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 LONGEST_CHOICE = 3  # lines of a conditional expression
-DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-
-
-@cache
-def code_lines(path: Path) -> int:
-    """Return the lines of a file that hold code: docstrings, comments and blank lines do not count."""
-    source = path.read_text(encoding="utf-8")
-    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
-    lines = {line for token in tokens if token.type not in NO_CODE for line in _span(token.start[0], token.end[0])}
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
-            lines -= set(_span(node.body[0].lineno, node.body[0].end_lineno or node.body[0].lineno))
-    return len(lines)
 
 
 def dense_idioms(source: str) -> Iterator[tuple[int, str]]:
