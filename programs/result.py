@@ -27,6 +27,7 @@ from agenticiqa.signatures.types import (
     PARSING_FAILED,
     ExecutorOutput,
     LevelKey,
+    MassFrom,
     PlannerOutput,
     ProbabilitySource,
     QueryType,
@@ -44,6 +45,7 @@ OF_SUMMARY = (
     "quality_probs",
     "probability_source",
     "probability_mass",
+    "probability_mass_from",
 )
 NAMED = 3  # distortions in a repr
 NONE = SEVERITIES[0]
@@ -122,6 +124,8 @@ class Assessment(dspy.Prediction):
         quality_probs: The probabilities of the levels "1" to "5", or ``None``.
         probability_source: Where these probabilities come from.
         probability_mass: The share of the level token's probability that fell on levels, if tokens were read.
+        probability_mass_from: Among which tokens: "free text" and "before grammar" for all of them, "after grammar" for
+            those that the schema allows, where the share is always 1.
     """
 
     final_answer: float | str
@@ -156,6 +160,7 @@ class Assessment(dspy.Prediction):
     quality_probs: dict[LevelKey, float] | None
     probability_source: ProbabilitySource | None
     probability_mass: float | None
+    probability_mass_from: MassFrom | None
     image_sha256: str
     reference_sha256: str | None
     is_unscored: bool

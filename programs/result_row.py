@@ -85,6 +85,7 @@ class AssessedRow(BaseModel):
     quality_probs: dict[LevelKey, Share] | None = None
     probability_source: StrictStr | None = None
     probability_mass: Number | None = None
+    probability_mass_from: StrictStr | None = None
     outside_training: list[StrictStr] | None = None
     plan: PlanInRow | None = None
     executor_evidence: ExecutorOutput | None = None

@@ -27,8 +27,8 @@ from agenticiqa.programs.backends.dspy_adapter import SAVED_END, SAVED_START, St
 from agenticiqa.programs.errors import StateError, UserError, excerpt
 from agenticiqa.programs.images.files import digest, write_atomically
 from agenticiqa.programs.stages.ask import CheckedPredict, complete_examples, image_fields, shown_examples
-from agenticiqa.programs.stages.harmless import MARKER
 from agenticiqa.programs.stages.inputs import ImageProgram
+from agenticiqa.signatures.harmless import MARKER
 from agenticiqa.signatures.summarizer import NameLevel, ScoreQuality
 
 logger = logging.getLogger(__name__)

@@ -13,12 +13,17 @@ from pydantic import BeforeValidator, Field, field_validator
 from agenticiqa.signatures.answers.model_answer import ModelAnswer, names_in, rows_by_region
 from agenticiqa.signatures.categories import CATEGORIES
 from agenticiqa.signatures.input_texts import BOXES, IMAGE, QUERY, REFERENCE
-from agenticiqa.signatures.types import DetectableName, DistortionAnalysis, DistortionName, SeverityName, Text
+from agenticiqa.signatures.types import DetectableName, DistortionAnalysis, DistortionName, Name, Sentence, SeverityName
 from agenticiqa.signatures.vocabulary import Distortion
 
 
+def _box_or_zeros(value: Any) -> Any:
+    """Return four zeros for a region without a box."""
+    return [0, 0, 0, 0] if value is None or value == [] else value
+
+
 class LocatedRegion(ModelAnswer):
-    """Where one region is: ``box`` has four numbers in the form that was asked for, or is null for none in sight."""
+    """Where one region is: ``box`` has four numbers in the form that was asked for, or four zeros if it is not seen."""
 
     # Names that models were trained to write.
     other_names: ClassVar[Mapping[str, str]] = {
@@ -26,8 +31,15 @@ class LocatedRegion(ModelAnswer):
         **dict.fromkeys(("label", "name", "object"), "region"),
     }
 
-    region: Text
-    box: Annotated[list[Annotated[float, Field(ge=0)]], Field(min_length=4, max_length=4)] | None
+    region: Name
+    box: Annotated[
+        list[Annotated[float, Field(ge=0)]], Field(min_length=4, max_length=4), BeforeValidator(_box_or_zeros)
+    ]
+
+    @property
+    def is_seen(self) -> bool:
+        """Whether the region has a box."""
+        return any(self.box)
 
 
 class Location(ModelAnswer):
@@ -47,23 +59,19 @@ class LocateRegions(dspy.Signature):
     location: Location = dspy.OutputField(
         desc="regions has each region listed once\n"
         "  - region: exactly the name given.\n"
-        "  - box: four numbers, in the order and the unit of the form; null when the region cannot be seen."
+        "  - box: four numbers, in the order and the unit of the form; 0, 0, 0, 0 when the region cannot be seen."
     )
 
 
 class DetectedRegion(ModelAnswer):
     """The distortions of one region."""
 
-    region: Text
+    region: Name
     distortions: Annotated[list[DetectableName], BeforeValidator(names_in)] = Field(max_length=7)
 
 
 class Detection(ModelAnswer):
     """The distortions found, region by region."""
-
-    example: ClassVar[Mapping[str, Any]] = {
-        "distortion_set": [{"region": "vehicle", "distortions": ["Blurs"]}, {"region": "sky", "distortions": []}]
-    }
 
     distortion_set: Annotated[list[DetectedRegion], rows_by_region("distortions")] = Field(max_length=16)
 
@@ -101,25 +109,14 @@ class DetectDistortions(dspy.Signature):
 class AnalyzedDistortion(ModelAnswer):
     """The severity of one distortion in one region."""
 
-    region: Text
+    region: Name
     type: DistortionName
     severity: SeverityName
-    explanation: Text
+    explanation: Sentence
 
 
 class Analysis(ModelAnswer):
     """The severity of every listed distortion."""
-
-    example: ClassVar[Mapping[str, Any]] = {
-        "distortion_analysis": [
-            {
-                "region": "vehicle",
-                "type": "Blurs",
-                "severity": "moderate",
-                "explanation": "The number plate is smeared.",
-            }
-        ]
-    }
 
     distortion_analysis: list[AnalyzedDistortion] = Field(max_length=64)
 
@@ -165,9 +162,9 @@ class AnalyzeDistortions(dspy.Signature):
 class ChosenTool(ModelAnswer):
     """The tool for one distortion of one region."""
 
-    region: Text
+    region: Name
     distortion: DistortionName
-    tool: Text
+    tool: Name
 
 
 class Selection(ModelAnswer):

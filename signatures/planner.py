@@ -12,18 +12,20 @@ from agenticiqa.signatures.types import (
     GLOBAL,
     DistortionName,
     DistortionSource,
+    Name,
     PlanQueryType,
-    Text,
     fold_scope,
     unique,
 )
 from agenticiqa.signatures.vocabulary import Distortion
 
+MOST_REGIONS, MOST_TOOLS = 8, 16  # rows of a plan
+
 
 class RegionDistortions(ModelAnswer):
     """The distortions that the question names for one region."""
 
-    region: Text
+    region: Name
     distortions: Annotated[list[DistortionName], BeforeValidator(names_in)] = Field(max_length=8)
 
 
@@ -34,20 +36,13 @@ class PlanAnswer(ModelAnswer):
     anyway is not asked again: ``stated`` has what it wrote.
     """
 
-    example: ClassVar[Mapping[str, Any]] = {
-        "query_type": "IQA",
-        "query_scope": ["vehicle"],
-        "distortion_source": "Explicit",
-        "distortions": [{"region": "vehicle", "distortions": ["Blurs"]}],
-        "required_tool": [],
-    }
     set_by_rules: ClassVar[frozenset[str]] = frozenset({"reference_mode", "plan"})
 
     query_type: PlanQueryType
-    query_scope: list[Text] = Field(max_length=16)
+    query_scope: list[Name] = Field(max_length=MOST_REGIONS)
     distortion_source: DistortionSource
-    distortions: Annotated[list[RegionDistortions], rows_by_region("distortions")] = Field(max_length=16)
-    required_tool: Annotated[list[Text], BeforeValidator(names_in)] = Field(max_length=16)
+    distortions: Annotated[list[RegionDistortions], rows_by_region("distortions")] = Field(max_length=MOST_REGIONS)
+    required_tool: Annotated[list[Name], BeforeValidator(names_in)] = Field(max_length=MOST_TOOLS)
     _stated: dict[str, Any] = PrivateAttr(default_factory=dict)
 
     @property

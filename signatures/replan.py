@@ -3,7 +3,7 @@
 It does not contain the answer, so that both requests can run at the same time.
 """
 
-from typing import Any
+from typing import Annotated, Any
 
 import dspy
 from pydantic import Field, model_validator
@@ -19,7 +19,7 @@ class Decision(ModelAnswer):
     """Whether to plan again, and if so, what the new plan must fix."""
 
     need_replan: bool = Field(strict=True)
-    replan_reason: str
+    replan_reason: Annotated[str, Field(json_schema_extra={"maxLength": 240})]
 
     @classmethod
     def prepared(cls, written: dict[str, Any]) -> dict[str, Any]:
@@ -50,6 +50,6 @@ class DecideReplan(dspy.Signature):
         desc="the decision\n"
         "  - need_replan: true only when a different plan would probably change the answer, such as one that analyzes "
         "a region that was left out, or measures what was only looked at.\n"
-        '  - replan_reason: when need_replan is true, the gap in one specific sentence, such as "Missing tool scores '
-        'for the vehicle" or "Contradictory evidence: severe blur but high scores"; otherwise empty.'
+        "  - replan_reason: when need_replan is true, the gap in one specific sentence: which evidence is missing "
+        "or contradictory, and for which region; otherwise empty."
     )

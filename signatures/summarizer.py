@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import dspy
@@ -10,11 +11,36 @@ from pydantic import ValidationError, model_validator
 from agenticiqa.signatures.answers.levels import LevelProbs, stated_level
 from agenticiqa.signatures.answers.model_answer import REASONS, ModelAnswer
 from agenticiqa.signatures.input_texts import EVIDENCE, IMAGE, QUERY, REFERENCE
-from agenticiqa.signatures.types import Text
+from agenticiqa.signatures.types import Reason, Sentence
 from agenticiqa.signatures.vocabulary import LEVELS, Level
 
 SCORES = {"score", "quality_score", "final_score", "mos", "final_answer"}
 CONTRADICTED = 0.5  # minimum probability of the stated level, relative to the most probable one
+
+
+LEVEL_NAMES = dict.fromkeys(("level", "rating", "quality"), "quality_level")
+
+
+class NamedLevel(ModelAnswer):
+    """A quality rating for a model whose token log-probabilities say how probable each level is."""
+
+    other_names: ClassVar[Mapping[str, str]] = {**REASONS, **LEVEL_NAMES}
+    set_by_rules: ClassVar[frozenset[str]] = frozenset({"quality_probs"})
+
+    quality_level: Level
+    quality_reasoning: Sentence
+
+    @classmethod
+    def prepared(cls, written: dict[str, Any]) -> dict[str, Any]:
+        """Write the level by its name."""
+        level = stated_level(written.get("quality_level"))
+        return written if level is None else written | {"quality_level": _name(level)}
+
+    @classmethod
+    def checked(cls, answer: "NamedLevel", surplus: Mapping[str, Any]) -> list[str]:
+        """Raise ValueError if the answer also has a score from 1 to 5 that contradicts the level."""
+        refuse_other_score(LEVELS[answer.quality_level], surplus)
+        return []
 
 
 class ScoredAnswer(ModelAnswer):
@@ -22,13 +48,13 @@ class ScoredAnswer(ModelAnswer):
 
     other_names: ClassVar[Mapping[str, str]] = {
         **REASONS,
-        **dict.fromkeys(("level", "rating", "quality"), "quality_level"),
+        **LEVEL_NAMES,
         **dict.fromkeys(("probs", "probabilities", "logprobs", "log_probs", "level_probs"), "quality_probs"),
     }
 
     quality_level: Level
     quality_probs: LevelProbs
-    quality_reasoning: Text
+    quality_reasoning: Sentence
 
     @classmethod
     def prepared(cls, written: dict[str, Any]) -> dict[str, Any]:
@@ -46,10 +72,7 @@ class ScoredAnswer(ModelAnswer):
         Raises ValueError if the answer also has a score from 1 to 5 that contradicts the level.
         """
         level, shares = LEVELS[answer.quality_level], answer.quality_probs.probabilities()
-        for key in SCORES & surplus.keys():
-            score = surplus[key]
-            if isinstance(score, int | float) and 1 <= score <= 5 and abs(score - level) > 1:
-                raise ValueError(f"{key} is {score}, but quality_level is {answer.quality_level}: they must agree")
+        refuse_other_score(level, surplus)
         best = answer.quality_probs.most_probable
         if shares[level] >= shares[best]:
             return []
@@ -67,6 +90,30 @@ class ScoredAnswer(ModelAnswer):
         return self
 
 
+def refuse_other_score(level: int, surplus: Mapping[str, Any]) -> None:
+    """Raise ValueError if unknown keys, in snake case, have a score from 1 to 5 that contradicts the level."""
+    for key in SCORES & surplus.keys():
+        score = surplus[key]
+        if isinstance(score, int | float) and 1 <= score <= 5 and abs(score - level) > 1:
+            raise ValueError(f"{key} is {score}, but quality_level is {_name(level)}: they must agree")
+
+
+LEVEL_LINE = (
+    "  - quality_level: the level that fits best. 5, Excellent: no visible distortion; 4, Good: minor distortions "
+    "that hardly matter; 3, Fair: moderate, noticeable distortions; 2, Poor: severe distortions that matter much; "
+    "1, Bad: extreme distortions, unusable.\n"
+)
+PROBS_LINE = (
+    '  - quality_probs: for EACH level, under "1" to "5", the probability that an observer would choose it: five '
+    "numbers from 0 to 1 that sum to 1, the largest for quality_level.\n"
+)
+REASON_LINE = (
+    "  - quality_reasoning: the reason in one or two short sentences that refer to the distortions and the tool "
+    "scores. Where evidence is missing, say so; where tools and analysis contradict each other, say which you believe "
+    "and why."
+)
+
+
 class ScoreQuality(dspy.Signature):
     """You judge the quality of an image as an expert observer would, from the image and the evidence: tool scores (1 to
     5, higher is better) and an analysis of its distortions. Rate the rendering only, not beauty or content.
@@ -76,16 +123,16 @@ class ScoreQuality(dspy.Signature):
     image: dspy.Image = dspy.InputField(desc=IMAGE)
     query: str = dspy.InputField(desc=QUERY)
     evidence: str = dspy.InputField(desc=EVIDENCE)
-    assessment: ScoredAnswer = dspy.OutputField(
-        desc="the rating\n"
-        "  - quality_level: the level that fits best. 5, Excellent: no visible distortion; 4, Good: minor distortions "
-        "that hardly matter; 3, Fair: moderate, noticeable distortions; 2, Poor: severe distortions that matter much; "
-        "1, Bad: extreme distortions, unusable.\n"
-        '  - quality_probs: for EACH level, under "1" to "5", the probability that an observer would choose it: five '
-        "numbers from 0 to 1 that sum to 1, the largest for quality_level.\n"
-        "  - quality_reasoning: a concise reason that refers to the distortions and the tool scores. Where evidence is "
-        "missing, say so; where tools and analysis contradict each other, say which you believe and why."
-    )
+    assessment: ScoredAnswer = dspy.OutputField(desc=f"the rating\n{LEVEL_LINE}{PROBS_LINE}{REASON_LINE}")
+
+
+@lru_cache(maxsize=64)  # DSPy's text of a signature is cached for its class
+def by_tokens(signature: Any) -> Any:
+    """Return a rating's signature that asks for the level and the reason only, for a model that reports its tokens.
+
+    Five numbers that sum to 1 are more than a small model can write, and the tokens say them better.
+    """
+    return signature.with_updated_fields("assessment", type_=NamedLevel, desc=f"the rating\n{LEVEL_LINE}{REASON_LINE}")
 
 
 # For models that were trained to name a quality level.
@@ -101,8 +148,8 @@ class Answer(ModelAnswer):
 
     other_names: ClassVar[Mapping[str, str]] = {**REASONS, "answer": "final_answer"}
 
-    final_answer: Text
-    quality_reasoning: Text
+    final_answer: Sentence
+    quality_reasoning: Reason
 
     @classmethod
     def prepared(cls, written: dict[str, Any]) -> dict[str, Any]:

@@ -59,6 +59,7 @@ ProbabilitySource = Literal[
     "quality_probs",
     "probabilities",
     "percentages",
+    "weights",
     "salvaged_probs",
     "salvaged_level",
     "reasoning",
@@ -67,8 +68,13 @@ ProbabilitySource = Literal[
     "learned",
 ]
 FROM_REJECTED: tuple[ProbabilitySource, ...] = ("salvaged_probs", "salvaged_level", "reasoning", "uniform")
+MassFrom = Literal["free text", "before grammar", "after grammar"]
 LEVEL_KEYS: tuple[LevelKey, ...] = get_args(LevelKey)
 Text = Annotated[str, AfterValidator(_stripped)]
+# Texts of a model's answer. The schema of a request limits them, so that no answer runs on; a longer text is accepted.
+Name = Annotated[Text, Field(json_schema_extra={"minLength": 1, "maxLength": 60})]
+Sentence = Annotated[Text, Field(json_schema_extra={"minLength": 1, "maxLength": 240})]
+Reason = Annotated[Text, Field(json_schema_extra={"minLength": 1, "maxLength": 480})]  # up to three sentences
 DistortionName = Annotated[Distortion, BeforeValidator(folded_distortion)]
 DetectableName = Annotated[DetectableDistortion, BeforeValidator(folded_distortion)]
 SeverityName = Annotated[Severity, BeforeValidator(folded_severity)]
@@ -362,7 +368,9 @@ class SummarizerOutput(Strict):
     for a rating on another scale it is the number on that in words ("50 of 100"), beside ``quality_score`` in [1, 5].
     ``quality_probs`` maps the levels "1".."5" to probabilities. ``probability_source`` says where they came from: those
     in ``FROM_REJECTED`` are incomplete answers of a model. ``probability_mass`` is the share of the level token's
-    probability that fell on levels, if tokens were read; with less than one half they are not used.
+    probability that fell on levels, if tokens were read. ``probability_mass_from`` says among which tokens: all, where
+    the server enforced no schema or reports values from before its grammar, or only those that the grammar allows, so
+    that it is always 1.
     ``score_interval`` has the ranges that hold the MOS of 80 and 95 of 100 images, ``score_without_model`` the score of
     the tools alone, ``None`` without a model or without tools. ``disagreement`` is the difference between model and
     tools in levels if it is so large that one of them must be wrong, else ``None``. ``score_sentence`` is the sentence
@@ -398,6 +406,7 @@ class SummarizerOutput(Strict):
     quality_probs: dict[LevelKey, float] | None = None
     probability_source: ProbabilitySource | None = None
     probability_mass: float | None = Field(default=None, ge=0, le=1)
+    probability_mass_from: MassFrom | None = None
     score_interval: dict[Literal["80", "95"], tuple[float, float]] | None = None
     score_without_model: float | None = Field(default=None, ge=1, le=5)
     disagreement: float | None = Field(default=None, ge=0, le=4)

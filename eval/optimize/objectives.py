@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agenticiqa.eval.optimize.items import Assessed, Stage, TuningQuestion
-from agenticiqa.programs.stages.harmless import harmless
+from agenticiqa.signatures.harmless import harmless
 
 USUAL = np.array([0.7, 0.15])  # b and c of an unmeasured model, and their standard deviations
 USUAL_STD, USUAL_NOISE, NOISE_WEIGHT = 0.45, 0.8, 4.0  # deviation and noise in levels, the weight in images

@@ -19,7 +19,7 @@ from agenticiqa.eval.optimize.search import Proposal, Step, Texts
 from agenticiqa.programs.batch.results_file import ResultsFile, kept_rows
 from agenticiqa.programs.images import load
 from agenticiqa.programs.images.files import digest
-from agenticiqa.programs.stages.harmless import MARKER, harmless
+from agenticiqa.signatures.harmless import MARKER, harmless
 
 SECTION = "[[ ##"  # DSPy's mark of a field in a request
 JSON_KEY = re.compile(r'"(\w+)"\s*:')

@@ -87,6 +87,8 @@ class CallLog(OtherModels):
         turn.model, turn.cache = instance.model, bool(getattr(instance, "cache", False))
         turn.error = exception
         turn.text, turn.thoughts = (texts[-1], thoughts[-1]) if texts else ("", "")
+        last = outputs[-1] if outputs else None
+        turn.logprobs = last.get("logprobs") if isinstance(last, Mapping) else None
         if logger.isEnabledFor(logging.DEBUG):
             received = turn.answered[answered:] or [{"finish_reason": None, "adaptations": []}]
             for text, thought in zip(texts, thoughts, strict=True):

@@ -5,6 +5,7 @@ less of it, or with the other name of the parameter. The process remembers what 
 requests use it.
 """
 
+import json
 import logging
 import re
 from collections.abc import Mapping
@@ -15,6 +16,7 @@ from typing import Any, Literal
 import dspy
 from dspy import lm15
 
+from agenticiqa.programs.backends.json_schema import without_keywords
 from agenticiqa.programs.backends.providers import Form, Provider, TokenLimit
 from agenticiqa.programs.backends.usage import RequestFeatures
 from agenticiqa.programs.events import event
@@ -35,16 +37,31 @@ NAMES_FORM = re.compile(
 )
 
 
+def breaks_schema(text: str, schema: Mapping[str, Any]) -> bool:
+    """Return whether the text of an answer is not a JSON value that a schema allows."""
+    import jsonschema  # a late import: only after a rejected answer
+
+    try:
+        return not jsonschema.Draft202012Validator(schema).is_valid(json.loads(text))
+    except (ValueError, RecursionError):
+        return True
+
+
 @dataclass
 class Known:
     """The features of one backend that this process has found out.
 
     ``fewer`` has the values to request instead of refused ones, by the name of the field of ``RequestFeatures``.
-    ``accepted`` has the values of ``RequestFeatures`` that the server has answered.
+    ``accepted`` has the values of ``RequestFeatures`` that the server has answered. ``ignores_schema`` is whether an
+    answer broke the schema that it was requested with, ``reasons`` whether an answer came with hidden reasoning,
+    ``lacks_tokens`` whether an answer had no log-probabilities although they were requested.
     """
 
     fewer: dict[str, Any] = field(default_factory=dict)
     accepted: set[str | int | None] = field(default_factory=set)
+    ignores_schema: bool = False
+    reasons: bool = False
+    lacks_tokens: bool = False
 
 
 _known: dict[str, Known] = {}
@@ -122,6 +139,51 @@ class ModelFeatures:
             fields = event("feature_refused", backend=self.backend, asked_for=dict(fewer))
             changes = " and ".join(f"{name} {value}" for name, value in fewer.items())
             logger.warning("%s refused a request parameter; later requests use %s", self.backend, changes, extra=fields)
+
+    @property
+    def ignores_schema(self) -> bool:
+        """Whether the server was seen to ignore a schema, so that prompts must describe the form of the answer."""
+        return self._of_backend.ignores_schema
+
+    @property
+    def reasons(self) -> bool:
+        """Whether the model was seen to reason before its answer, which takes tokens that no schema bounds."""
+        return self._of_backend.reasons
+
+    def note_reasoning(self) -> None:
+        """Record that an answer came with hidden reasoning."""
+        self._of_backend.reasons = True
+
+    @property
+    def lacks_tokens(self) -> bool:
+        """Whether the server was seen to leave out the log-probabilities that were requested."""
+        return self._of_backend.lacks_tokens
+
+    def note_missing_tokens(self) -> None:
+        """Record that an answer had no log-probabilities; log it the first time."""
+        if not self.lacks_tokens:
+            self._of_backend.lacks_tokens = True
+            logger.info(
+                "%s returns no log-probabilities; the model is asked to write the probabilities of the levels",
+                self.backend,
+                extra=event("tokens_missing", backend=self.backend),
+            )
+
+    def note_rejected(self, text: str, schema: Mapping[str, Any]) -> None:
+        """Record whether a complete answer that was rejected breaks its schema; log a warning the first time.
+
+        A server that enforces schemas cannot give such an answer.
+        """
+        enforced = without_keywords(dict(schema), self.provider.refused_keywords)
+        if self.ignores_schema or not breaks_schema(text, enforced):
+            return
+        self._of_backend.ignores_schema = True
+        fields = event("schema_ignored", backend=self.backend)
+        logger.warning(
+            "%s ignores the JSON schema of requests; prompts describe it from now on, and more answers may be rejected",
+            self.backend,
+            extra=fields,
+        )
 
     @property
     def _forms(self) -> tuple[Form, ...]:

@@ -1,7 +1,8 @@
 """Format a question for a model and parse its answer, one JSON object. The form of the answer is sent once.
 
-The form is in ``response_format`` if the server enforces it, else in the prompt: each key with its type, and an
-example. Text shared by all questions of a signature is cached; DSPy would build it for each call.
+The form is in ``response_format`` if the server enforces it, else at the end of the prompt: each key with its type. It
+has no example, because small models return an example as their answer. Text shared by all questions of a signature is
+cached; DSPy would build it for each call.
 """
 
 import copy
@@ -18,6 +19,7 @@ from agenticiqa.programs.backends.json_schema import without_names
 from agenticiqa.programs.backends.providers import Form
 from agenticiqa.signatures.answers.answer_fields import read_fields
 from agenticiqa.signatures.answers.json_text import Unreadable, too_much
+from agenticiqa.signatures.answers.requested import Requested, most_tokens
 
 CORRECTION = "correction"  # the input with the reason why the last answer was rejected
 SIGNATURES = 64  # cached signatures: more than the program has, also with those that have a correction
@@ -27,17 +29,34 @@ _SAVED = re.compile(f"{SAVED_START}((?:[^<]++|<(?!<CUSTOM-TYPE-))*+){SAVED_END}"
 
 
 class SteadyAdapter(dspy.JSONAdapter):
-    """``dspy.JSONAdapter`` with a shorter prompt and an explicit ``form`` of JSON, which DSPy would infer."""
+    """``dspy.JSONAdapter`` with a shorter prompt and an explicit ``form`` of JSON, which DSPy would infer.
+
+    ``requested`` is what the answer to this request must contain. ``response_format`` says it if ``per_request``, for
+    servers that build a grammar for each schema in milliseconds. The prompt says it if the server does not enforce a
+    schema, also one that was sent (``in_prompt``).
+    """
 
     def __init__(self, form: Form = "off") -> None:
         super().__init__()
-        self.form = form
+        self.form, self.requested = form, Requested()
+        self.per_request = self.in_prompt = False
 
-    def with_form(self, form: Form) -> Self:
-        """Return a copy, also of a subclass, that requests this form."""
+    def for_request(self, form: Form, requested: Requested, *, per_request: bool, in_prompt: bool) -> Self:
+        """Return a copy, also of a subclass, for one request in this form."""
         changed = copy.copy(self)
-        changed.form = form
+        changed.form, changed.requested = form, requested
+        changed.per_request, changed.in_prompt = per_request, in_prompt
         return changed
+
+    def schema(self, signature: Any) -> dict[str, Any]:
+        """Return the JSON schema that ``response_format`` has in the form "json_schema"."""
+        schema = answer_schema(signature)
+        return self.requested.bounded(schema) if self.per_request else schema
+
+    def most_tokens(self, signature: type[dspy.Signature]) -> int | None:
+        """Return an upper bound of the tokens of an answer within the schema of its own request; otherwise ``None``."""
+        is_bounded = self.per_request and not self.in_prompt and self._form(signature) == "json_schema"
+        return most_tokens(self.schema(signature)) if is_bounded else None
 
     def __call__(
         self,
@@ -48,22 +67,21 @@ class SteadyAdapter(dspy.JSONAdapter):
         inputs: dict[str, Any],
     ) -> list[dict[str, Any]]:
         """Called by DSPy; see ``dspy.JSONAdapter``."""
-        return super().__call__(
-            lm, lm_kwargs | response_format(signature, self._form(signature)), signature, demos, inputs
-        )
+        wanted = response_format(self._form(signature), self.schema(signature))
+        return super().__call__(lm, lm_kwargs | wanted, signature, demos, inputs)
 
     def _form(self, signature: type[dspy.Signature]) -> Form:
         """Return the form for a signature; a strict schema cannot describe a mapping, such as the advice of Refine."""
         return "json_object" if self.form == "json_schema" and not _is_closed(signature) else self.form
 
     def format_system_message(self, signature: type[dspy.Signature]) -> str:
-        """Return the instructions, the fields and, unless the server enforces it, the form of the answer.
+        """Return the instructions and the fields, which are the same for all requests of a signature.
 
-        It is the same with and without a correction, which is the last input. A server that caches prefixes can
+        They are also the same with and without a correction, which is the last input. A server that caches prefixes can
         therefore reuse everything before the correction, including images.
         """
         described: Any = signature.delete(CORRECTION) if CORRECTION in signature.input_fields else signature
-        return _system_message(described, self._form(signature) == "json_schema")
+        return _system_message(described)
 
     def format_user_message_content(
         self,
@@ -78,14 +96,17 @@ class SteadyAdapter(dspy.JSONAdapter):
         written: str = super().format_user_message_content(signature, values, prefix, suffix, main_request)
         return written
 
-    def user_message_output_requirements(self, signature: type[dspy.Signature]) -> str:
-        """Return the output fields; after a rejected answer also its form, even if the server should enforce it."""
+    def user_message_output_requirements(self, signature: Any) -> str:
+        """Return the output fields and, unless the server enforces it, the form of the answer."""
         fields = ", ".join(f"`{name}`" for name in signature.output_fields)
         order = f"Respond with a JSON object in the following order of fields: {fields}."
-        if CORRECTION not in signature.input_fields or self._form(signature) != "json_schema":
+        if self._form(signature) == "json_schema" and not self.in_prompt:
             return order
-        keyed: Any = signature
-        return f"{order}\n{answer_form(keyed)}"
+        return f"{order} It has this form, with nothing before or after it:\n{self.described(signature)}"
+
+    def described(self, signature: Any) -> str:
+        """Return the form of the answer to this request, for a prompt."""
+        return described_schema(self.requested.bounded(answer_schema(signature)))
 
     def parse(self, signature: type[dspy.Signature], completion: str) -> dict[str, Any]:
         """Return the fields (see ``answers.answer_fields``). Raises AdapterParseError, with an Unreadable."""
@@ -137,16 +158,16 @@ def _parts(text: str) -> list[dict[str, Any]]:
     return parts
 
 
-def response_format(signature: Any, form: Form) -> dict[str, Any]:
+def response_format(form: Form, schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return the ``response_format`` of a request in OpenAI's form; ``{}`` for "off"."""
     if form == "json_schema":
-        wanted = {"name": "answer", "schema": answer_schema(signature), "strict": True}
+        wanted = {"name": "answer", "schema": schema, "strict": True}
         return {"response_format": {"type": "json_schema", "json_schema": wanted}}
     return {"response_format": {"type": "json_object"}} if form == "json_object" else {}
 
 
 @lru_cache(maxsize=SIGNATURES)
-def answer_schema(signature: type[dspy.Signature]) -> dict[str, Any]:
+def answer_schema(signature: Any) -> dict[str, Any]:
     """Return the strict JSON schema of a signature's outputs, without class names and docstrings.
 
     Pydantic's own schema is strict, because these types are closed and all of their fields are required.
@@ -162,21 +183,9 @@ def _is_closed(signature: type[dspy.Signature]) -> bool:
 
 
 @lru_cache(maxsize=SIGNATURES)
-def answer_form(signature: Any) -> str:
-    """Describe the form of the answer: each key with its type, then an example of each answer model that has one."""
-    lines = [_typed(answer_schema(signature))]
-    outputs = {name: field.annotation for name, field in signature.output_fields.items()}
-    examples = {name: kind.example for name, kind in outputs.items() if hasattr(kind, "example")}
-    if examples:
-        lines.append(f"For example: {json.dumps(examples, ensure_ascii=False)}")
-    return "\n".join(lines)
-
-
-@lru_cache(maxsize=SIGNATURES)
-def _system_message(signature: Any, is_enforced: bool) -> str:
+def _system_message(signature: Any) -> str:
     inputs, outputs = _described(signature.input_fields), _described(signature.output_fields)
-    form = "" if is_enforced else f"\n\nAnswer with this JSON object and nothing else:\n{answer_form(signature)}"
-    return f"{signature.instructions}\n\nYou are given:\n{inputs}\n\nYou answer with:\n{outputs}{form}"
+    return f"{signature.instructions}\n\nYou are given:\n{inputs}\n\nYou answer with:\n{outputs}"
 
 
 def _described(fields: Mapping[str, Any]) -> str:
@@ -186,15 +195,28 @@ def _described(fields: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _typed(schema: Mapping[str, Any]) -> str:
-    """Return a schema as JSON with a type for each value, such as ``{"level": "Good" | "Bad", "reason": string}``."""
+def described_schema(schema: Mapping[str, Any]) -> str:
+    """Return a schema as JSON with a type for each value, such as ``{"level": "Good" | "Bad", "reason": text}``."""
     if "enum" in schema:
-        return " | ".join(map(json.dumps, schema["enum"]))
+        return " | ".join(json.dumps(value, ensure_ascii=False) for value in schema["enum"])
     if "anyOf" in schema:
-        return " | ".join(map(_typed, schema["anyOf"]))
+        return " | ".join(map(described_schema, schema["anyOf"]))
+    if "prefixItems" in schema:
+        return f"[{', '.join(map(described_schema, schema['prefixItems']))}]"
     if schema.get("type") == "array":
-        item, least = _typed(schema["items"]), int(schema.get("minItems", 0))
-        return f"[{', '.join([item] * least)}]" if least == schema.get("maxItems") else f"[{item}, ...]"
+        item, least = described_schema(schema["items"]), int(schema.get("minItems", 0))
+        return _described_list(item, least, schema.get("maxItems"))
     if "properties" in schema:
-        return "{" + ", ".join(f'"{name}": {_typed(item)}' for name, item in schema["properties"].items()) + "}"
+        items = schema["properties"].items()
+        return "{" + ", ".join(f'"{name}": {described_schema(item)}' for name, item in items) + "}"
+    if "maxLength" in schema:
+        return f"text of at most {schema['maxLength']} characters"
     return str(schema.get("type", "any"))
+
+
+def _described_list(item: str, least: int, most: int | None) -> str:
+    if most == 0:
+        return "[]"
+    if least == most:
+        return f"[{', '.join([item] * least)}]"
+    return f"[{item}, ...]" if most is None else f"[{item}, ... (at most {most})]"

@@ -1,19 +1,19 @@
 """Reduce a JSON schema: remove parts that servers reject or that a model does not need."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
-BOUNDS = {"minItems", "maxItems", "minLength", "maxLength"}
-BOUNDS |= {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}
+LENGTHS = frozenset({"minLength", "maxLength"})
+BOUNDS = LENGTHS | {"minItems", "maxItems", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}
 NAMES = {"$defs", "title", "description"}
 NAMED = {"properties", "$defs"}  # the keys inside these are names of fields and types, not keywords
 
 Schema = dict[str, Any]
 
 
-def without_bounds(schema: Schema) -> Schema:
-    """Return a schema without bounds on numbers and lengths, which some servers reject; answers are validated."""
-    return _each(schema, lambda node: {key: value for key, value in node.items() if key not in BOUNDS})
+def without_keywords(schema: Schema, refused: Collection[str]) -> Schema:
+    """Return a schema without keywords that a server refuses; answers are validated."""
+    return _each(schema, lambda node: {key: value for key, value in node.items() if key not in refused})
 
 
 def without_names(schema: Schema) -> Schema:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from agenticiqa.programs.backends.image_tokens import LLAMA_CPP, QWEN, Rule, claude_tokens, gemini_tokens, openai_tokens
+from agenticiqa.programs.backends.json_schema import BOUNDS, LENGTHS
 
 Form = Literal["json_schema", "json_object", "off"]
 TokenLimit = Literal["max_tokens", "max_completion_tokens"]
@@ -27,13 +28,16 @@ class Provider:
     environment variables in which its clients read another address; ``path``: what they append to it. ``route``: lm15's
     name for its interface. ``token_limit``: the parameter of OpenAI's interface that limits the tokens of an answer.
     ``forms``: the ways to request JSON, the best first. ``logprobs``: the number of alternatives per token, 0 for none.
-    ``schema_bounds``: whether a schema may contain keywords such as ``maxItems``. ``bills_schemas``: whether it adds
-    the schema to the prompt and bills it; a server of the user's own turns it into a grammar. ``image_tokens``: the
-    rule for the tokens of an image; ``models`` has the rules of models that several providers offer. ``formats``: the
-    media types that it decodes. ``continues``: the fields of a request that continues an unfinished answer; ``None`` if
-    the model would begin a new answer. ``reasoning_is_apart``: whether it counts hidden reasoning separately from
-    output tokens. ``has_batches``: whether it has OpenAI's Batch API. ``models``: different values for some models, by
-    a pattern that matches the beginning of their plain names (``models.plain_name``).
+    ``schema_per_request``: whether each request has a schema of its own, with the names and the number of rows that it
+    asks for. Servers of the user's own build a grammar in milliseconds; hosted providers compile and cache each schema,
+    which delays its first request, so they get one schema for each stage. ``refused_keywords``: the keywords that their
+    strict modes refuse. ``bills_schemas``: whether it adds the schema to the prompt and bills it; a server of the
+    user's own turns it into a grammar. ``image_tokens``: the rule for the tokens of an image; ``models`` has the rules
+    of models that several providers offer. ``formats``: the media types that it decodes. ``continues``: the fields of a
+    request that continues an unfinished answer; ``None`` if the model would begin a new answer. ``reasoning_is_apart``:
+    whether it counts hidden reasoning separately from output tokens. ``has_batches``: whether it has OpenAI's Batch
+    API. ``models``: different values for some models, by a pattern that matches the beginning of their plain names
+    (``models.plain_name``).
     """
 
     key_env: str | None = None
@@ -46,7 +50,8 @@ class Provider:
     logprobs: int = 20
     seed: bool = True
     takes_top_p: bool = True
-    schema_bounds: bool = True
+    schema_per_request: bool = False
+    refused_keywords: frozenset[str] = frozenset()
     bills_schemas: bool = False
     image_tokens: Rule = QWEN
     formats: frozenset[str] = frozenset({"image/jpeg", "image/png", "image/webp"})
@@ -73,6 +78,7 @@ PROVIDERS: dict[str, Provider] = {
         "https://api.openai.com/v1",
         ("OPENAI_BASE_URL", "OPENAI_API_BASE"),
         token_limit="max_completion_tokens",
+        refused_keywords=LENGTHS,
         bills_schemas=True,
         image_tokens=openai_tokens,
         has_batches=True,
@@ -92,7 +98,7 @@ PROVIDERS: dict[str, Provider] = {
         logprobs=0,
         seed=False,
         takes_top_p=False,
-        schema_bounds=False,
+        refused_keywords=BOUNDS,
         bills_schemas=True,
         image_tokens=claude_tokens,
         models={r"claude-(2|3|instant)|claude-(opus|sonnet)-4-(0|2025)": {"forms": ()}},  # models without them
@@ -108,19 +114,28 @@ PROVIDERS: dict[str, Provider] = {
         image_tokens=gemini_tokens,
         reasoning_is_apart=True,
     ),
-    "vllm": Provider(continues={"continue_final_message": True, "add_generation_prompt": False}),
-    "sglang": Provider(continues={"continue_final_message": True}),
+    "vllm": Provider(
+        schema_per_request=True, continues={"continue_final_message": True, "add_generation_prompt": False}
+    ),
+    "sglang": Provider(schema_per_request=True, continues={"continue_final_message": True}),
     # Versions without log-probabilities ignore the request for them.
-    "ollama": Provider(None, "http://localhost:11434/v1", ("OLLAMA_HOST", "OLLAMA_API_BASE"), "/v1"),
+    "ollama": Provider(
+        None, "http://localhost:11434/v1", ("OLLAMA_HOST", "OLLAMA_API_BASE"), "/v1", schema_per_request=True
+    ),
     # It continues an answer without extra fields, but refuses to if the model would reason first.
     "llamacpp": Provider(
         address="http://localhost:8080/v1",
+        schema_per_request=True,
         image_tokens=LLAMA_CPP,
         formats=OF_LLAMA_CPP,
         continues={"chat_template_kwargs": {"enable_thinking": False}},
     ),
     "lmstudio": Provider(
-        address="http://localhost:1234/v1", forms=("json_schema",), logprobs=0, image_tokens=LLAMA_CPP
+        address="http://localhost:1234/v1",
+        schema_per_request=True,
+        forms=("json_schema",),
+        logprobs=0,
+        image_tokens=LLAMA_CPP,
     ),
 }
 

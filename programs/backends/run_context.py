@@ -14,6 +14,7 @@ from dspy import lm15
 from dspy.utils.callback import BaseCallback
 
 from agenticiqa.programs.backends.answer_cache import CachedCall, is_cached
+from agenticiqa.programs.backends.capabilities import ModelFeatures
 from agenticiqa.programs.backends.limits import Limits
 from agenticiqa.programs.backends.usage import RequestFeatures, Spent, Usage, billed_output
 
@@ -25,9 +26,11 @@ class Turn:
     """One attempt at a question of a stage, with its usage and reply.
 
     ``images`` are the images in the prompt, by their addresses in it (see ``held_images``), ``features`` the requested
-    features. ``spent`` is the usage of the attempt. ``model`` gave the last reply, ``text`` is that reply as received,
-    ``thoughts`` is the reasoning sent with it, ``cache`` is whether DSPy may keep it, ``error`` is why there is none.
-    ``asked`` are the calls of models, ``answered`` has what a configured model reported about each response.
+    features. ``schema`` is the schema that the server is asked to enforce, ``known`` what is known of its features.
+    ``spent`` is the usage of the attempt. ``model`` gave the last reply, ``text`` is that reply as received,
+    ``thoughts`` is the reasoning sent with it, ``logprobs`` has the log-probabilities of its tokens, ``cache`` is
+    whether DSPy may keep it, ``error`` is why there is none. ``asked`` are the calls of models, ``answered`` has what a
+    configured model reported about each response.
     """
 
     stage: str = ""
@@ -35,10 +38,13 @@ class Turn:
     attempts: int = 0
     images: Mapping[str, Any] = field(default_factory=dict, repr=False)
     features: RequestFeatures = field(default_factory=RequestFeatures)
+    schema: Mapping[str, Any] | None = field(default=None, repr=False)
+    known: ModelFeatures | None = field(default=None, repr=False)
     spent: Spent = field(default_factory=Spent)
     model: str = ""
     text: str = ""
     thoughts: str = ""
+    logprobs: Any = field(default=None, repr=False)
     cache: bool = False
     error: BaseException | None = None
     asked: list[CachedCall] = field(default_factory=list)

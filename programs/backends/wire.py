@@ -15,7 +15,7 @@ from agenticiqa.configs.yaml_json import json_value
 from agenticiqa.programs.backends.addresses import basic_login, secrets_in, without_login
 from agenticiqa.programs.backends.failures import masked, retry_after
 from agenticiqa.programs.backends.held_images import marked
-from agenticiqa.programs.backends.json_schema import without_bounds
+from agenticiqa.programs.backends.json_schema import without_keywords
 from agenticiqa.programs.backends.providers import NO_KEY, Provider, TokenLimit
 from agenticiqa.programs.backends.transport import Transport, largest_answer
 from agenticiqa.programs.backends.usage import billed_output
@@ -68,8 +68,8 @@ class Server(ABC):
             extensions = {**(request.config.extensions or {}), **(self.provider.continues or {})}
             request = replace(request, config=replace(request.config, extensions=extensions))
         form = request.config.response_format
-        if form and "schema" in form and not self.provider.schema_bounds:
-            form = {**form, "schema": without_bounds(form["schema"])}
+        if form and "schema" in form and self.provider.refused_keywords:
+            form = {**form, "schema": without_keywords(form["schema"], self.provider.refused_keywords)}
             request = replace(request, config=replace(request.config, response_format=form))
         return marked(request)
 

@@ -28,6 +28,7 @@ SOURCES = {  # each probability_source in words
     "quality_probs": "the log-probabilities that the model wrote",
     "probabilities": "the probabilities that the model wrote",
     "percentages": "the percentages that the model wrote",
+    "weights": "the weights that the model wrote",
     "salvaged_probs": "the probabilities in a rejected answer",
     "salvaged_level": "the level in a rejected answer",
     "reasoning": "the level that the reasoning names",

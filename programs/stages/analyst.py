@@ -4,10 +4,11 @@ import json
 
 from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.images import LoadedImage, prompt_inputs
-from agenticiqa.programs.stages.ask import CheckedPredict, match_requested, require_same
+from agenticiqa.programs.stages.ask import CheckedPredict
 from agenticiqa.programs.stages.box_forms import boxes_for_prompt
 from agenticiqa.programs.stages.protocols import Analyzed
 from agenticiqa.programs.stages.side_by_side import StageModule
+from agenticiqa.signatures.answers.requested import Requested
 from agenticiqa.signatures.executor import Analysis, AnalyzeDistortions
 from agenticiqa.signatures.types import Boxes, Distortions
 
@@ -28,21 +29,14 @@ class Analyst(StageModule):
         present = {region: names for region, names in distortion_set.items() if names}
         if not present:
             return Analyzed({region: [] for region in distortion_set})
-        pairs = {(region, name) for region, names in present.items() for name in names}
-
-        def check(answer: Analysis) -> None:
-            for row in answer.distortion_analysis:
-                row.region = match_requested(row.region, present)
-            analyzed = {(row.region, row.type) for row in answer.distortion_analysis}
-            require_same("pairs of region and distortion", analyzed, pairs)
-
+        pairs = [{"region": region, "type": name} for region, names in present.items() for name in names]
         inputs = {
             **prompt_inputs(image, reference),
             "query": query,
             "distortion_set": json.dumps(present, ensure_ascii=False),
             "boxes": boxes_for_prompt(boxes, image, self.ask.model),
         }
-        reply = self.ask(inputs=inputs, check=check)
+        reply = self.ask(inputs=inputs, requested=Requested(rows={"distortion_analysis": pairs}))
         rows = reply.answer.by_region()
         analysis = {region: rows.get(region, []) for region in distortion_set}
         return Analyzed(analysis, rejected_answers=reply.rejected_answers)

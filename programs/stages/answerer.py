@@ -12,6 +12,7 @@ from agenticiqa.programs.stages.protocols import Answered
 from agenticiqa.programs.stages.salvage import salvaged_answers
 from agenticiqa.programs.stages.side_by_side import StageModule
 from agenticiqa.signatures.answers.letters import letter_of
+from agenticiqa.signatures.answers.requested import Requested
 from agenticiqa.signatures.summarizer import Answer, AnswerQuestion
 from agenticiqa.signatures.types import ExecutorOutput
 
@@ -51,6 +52,9 @@ class Answerer(StageModule):
                 )
             return letter
 
+        def check(answer: Answer) -> None:
+            answer.final_answer = letter_or_words(answer)
+
         listed = "\n".join(f"{letter}. {text}" for letter, text in options.items())
         inputs = {
             **prompt_inputs(image, reference),
@@ -59,11 +63,12 @@ class Answerer(StageModule):
             "options": listed or None,
         }
         try:
-            reply = self.ask(inputs=inputs, check=letter_or_words, evidence=evidence_summary(evidence))
+            requested = Requested(choices={"final_answer": list(options)} if options else {})
+            reply = self.ask(inputs=inputs, check=check, evidence=evidence_summary(evidence), requested=requested)
         except Unanswered as gave_up:
             for answer in salvaged_answers(gave_up) if options and not self.strict else ():
                 with suppress(Rejected):
                     reason = f"{answer.quality_reasoning} ({SALVAGED})"
                     return Answered(letter_or_words(answer), reason, gave_up.rejected_answers)
             raise
-        return Answered(letter_or_words(reply.answer), reply.answer.quality_reasoning, reply.rejected_answers)
+        return Answered(reply.answer.final_answer, reply.answer.quality_reasoning, reply.rejected_answers)

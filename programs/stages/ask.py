@@ -9,8 +9,8 @@ an answer and is not retried here.
 import logging
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from inspect import isclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -29,12 +29,14 @@ from agenticiqa.programs.backends.run_context import Turn, asking, current, spen
 from agenticiqa.programs.errors import ImageError, StateError, Unanswered, excerpt
 from agenticiqa.programs.images import LoadedImage, load
 from agenticiqa.programs.stages import progress
-from agenticiqa.programs.stages.harmless import harmless
 from agenticiqa.programs.stages.protocols import RejectedAnswers
 from agenticiqa.programs.stages.side_by_side import StageModule
 from agenticiqa.signatures.answers.answer_fields import faults, read_fields
 from agenticiqa.signatures.answers.json_text import Unreadable, too_much
 from agenticiqa.signatures.answers.model_answer import ModelAnswer
+from agenticiqa.signatures.answers.requested import Requested
+from agenticiqa.signatures.answers.tokens import tokens_of
+from agenticiqa.signatures.harmless import harmless
 from agenticiqa.signatures.vocabulary import well_formed
 
 logger = logging.getLogger(__name__)
@@ -49,6 +51,9 @@ ALL_THOUGHTS = (
 CUT_OFF = "the answer was cut off at max_tokens; use fewer words."
 
 IMAGE_OR_NONE = dspy.Image | None
+ANYTHING = Requested()
+FEWEST_WORDS = 4  # words of a sentence that an answer must not copy
+_QUOTED = re.compile(r"[\"“]([^\"“”]+)[\"”]")
 
 # The text that DSPy reports for an empty answer, with and without log-probabilities.
 _NO_TEXT = re.compile(r"(None|\{'text': (''|None).*)?", re.DOTALL)
@@ -63,13 +68,36 @@ class Rejected(Exception):
 class Reply(Generic[A]):
     """A validated answer; ``logprobs`` are the log-probabilities of its tokens, if the backend returns them.
 
-    ``model`` is the name of the model that answered, without the address of its server.
+    ``model`` is the name of the model that answered, without the address of its server. ``features`` are the features
+    that were requested.
     """
 
     answer: A
     logprobs: Any = None
     rejected_answers: RejectedAnswers = field(default_factory=dict)
     model: str | None = None
+    features: RequestFeatures = field(default_factory=RequestFeatures)
+
+    @property
+    def in_schema(self) -> bool:
+        """Whether the server was asked to enforce a schema."""
+        return self.features.form == "json_schema"
+
+
+@dataclass(frozen=True)
+class TokenForm(Generic[A]):
+    """A shorter form of a question, for a model that reports the log-probabilities of its tokens.
+
+    Attributes:
+        signature: Returns the shorter form of the question's signature.
+        says_enough: Returns whether the log-probabilities of an answer can be used; if not, the same question is asked
+            in its usual form. The second argument is whether the server enforced a schema.
+        from_begun: Returns the answer in a text that was cut off or broken, if its tokens are enough.
+    """
+
+    signature: Callable[[type[dspy.Signature]], type[dspy.Signature]]
+    says_enough: Callable[[Any, bool], bool]
+    from_begun: Callable[[str], A | None]
 
 
 class CheckedPredict(StageModule, Generic[A]):
@@ -81,7 +109,7 @@ class CheckedPredict(StageModule, Generic[A]):
     question in logs, in the usage and in ``rejected_answers``. ``choice.models_to_ask`` selects the model.
     ``reads_tokens`` requests log-probabilities if the model supports them. ``adapter`` formats and parses this
     question instead of the current DSPy adapter. After a rejected answer without anything ``worth_correcting`` in its
-    text, there are no further attempts.
+    text, there are no further attempts. ``token_form`` is how a model that reports its tokens is asked.
 
     Returns a Reply. Raises Unanswered if no attempt was valid, and ``dspy.LMError`` if the model cannot be reached.
     """
@@ -96,6 +124,7 @@ class CheckedPredict(StageModule, Generic[A]):
         reads_tokens: bool = False,
         adapter: dspy.Adapter | None = None,
         worth_correcting: Callable[[str], object] | None = None,
+        token_form: TokenForm[A] | None = None,
     ) -> None:
         super().__init__()
         ((self.field_name, output),) = signature.output_fields.items()
@@ -107,6 +136,7 @@ class CheckedPredict(StageModule, Generic[A]):
         self.reads_tokens = reads_tokens
         self.adapter = adapter
         self.worth_correcting = worth_correcting
+        self.token_form = token_form
 
     if TYPE_CHECKING:  # dspy.Module is called with, and returns, anything
 
@@ -116,6 +146,7 @@ class CheckedPredict(StageModule, Generic[A]):
             check: Callable[[A], object] | None = None,
             check_tokens: Callable[[A, Any], object] | None = None,
             evidence: str = "",
+            requested: Requested = ANYTHING,
         ) -> Reply[A]:
             """As ``forward``."""
             raise NotImplementedError
@@ -126,11 +157,13 @@ class CheckedPredict(StageModule, Generic[A]):
         check: Callable[[A], object] | None = None,
         check_tokens: Callable[[A, Any], object] | None = None,
         evidence: str = "",
+        requested: Requested = ANYTHING,
     ) -> Reply[A]:
         """Ask the model. ``check`` receives the parsed answer and raises Rejected if it breaks a rule of the stage.
 
         ``check_tokens`` does the same with the answer and the log-probabilities of its tokens (``None`` if missing).
-        ``evidence`` is a summary of the model's input, for the log of a rejected answer.
+        ``requested`` is what this answer must contain: the schema of the request says it, and the answer is checked
+        against it after ``check``. ``evidence`` is a summary of the model's input, for the log of a rejected answer.
         If no answer is accepted, the exchange is removed from DSPy's cache.
         """
         trace = opened_trace()
@@ -146,11 +179,12 @@ class CheckedPredict(StageModule, Generic[A]):
                 try:
                     with asking(self.stage, attempt, self.attempts) as turn:
                         turns.append(turn)
-                        prediction, model = self._ask({**fixed, **self._correction(reasons)})
+                        prediction, model = self._ask({**fixed, **self._correction(reasons)}, requested)
                     parsed = prediction[self.field_name]
                     raw = _as_text(parsed)
                     if check:
                         check(parsed)
+                    self._require(parsed, requested, fixed)
                     if check_tokens:
                         check_tokens(parsed, prediction.get("logprobs"))
                 except dspy.AdapterParseError as error:
@@ -168,7 +202,8 @@ class CheckedPredict(StageModule, Generic[A]):
                         trace.append(self._traced(fixed, prediction))
                     current().usage.note_parsing(self.stage, parsed.notes if isinstance(parsed, ModelAnswer) else ())
                     rejected = {self.stage: reasons} if reasons else {}
-                    return Reply(parsed, prediction.get("logprobs"), rejected, model)
+                    return Reply(parsed, prediction.get("logprobs"), rejected, model, turn.features)
+                _note_rejected(turn)
                 raw, reasons[-1] = well_formed(raw), excerpt(well_formed(reasons[-1]))
                 outputs.append("" if too_much(raw) else raw)
                 progress.rejected(turn.place, reasons, time.perf_counter() - started, evidence)
@@ -209,10 +244,21 @@ class CheckedPredict(StageModule, Generic[A]):
         """Return the name of the first model, without the address of its server."""
         return without_place(self.models[0].model)
 
-    def _ask(self, inputs: Mapping[str, Any]) -> tuple[dspy.Prediction, str]:
+    def _require(self, answer: A, requested: Requested, inputs: Mapping[str, Any]) -> None:
+        """Raise Rejected if the answer lacks what was requested, or repeats a sentence of the prompt's examples."""
+        if not isinstance(answer, BaseModel):
+            return
+        wrong = requested.settle(answer)
+        if copied := copied_sentence(answer, self.predictor, inputs):
+            wrong.append(f"{copied!r} stands in an example of the prompt; write what this image shows")
+        if wrong:
+            raise Rejected("; ".join(wrong))
+
+    def _ask(self, inputs: Mapping[str, Any], requested: Requested) -> tuple[dspy.Prediction, str]:
         """Make one attempt; return the answer and its model, a fallback if the first model is unreachable."""
         failure: dspy.LMError | None = None
-        for request in self._requests(inputs):
+        for request in self._requests(inputs, requested):
+            prediction: dspy.Prediction | None = None
             unparsed: dspy.AdapterParseError | None = None
             try:
                 with dspy.context(**request.settings), request.recording():
@@ -227,8 +273,21 @@ class CheckedPredict(StageModule, Generic[A]):
                 continue
             finally:
                 leave_out_images(request.lm)
+            turn = current().turn
             if request.engine is not None:
                 request.engine.features.keep(request.fewer)
+                request.note_answer(turn)
+            if request.token_form:
+                logprobs = prediction.get("logprobs") if unparsed is None and prediction else turn.logprobs
+                says_enough = request.token_form.says_enough(logprobs, request.in_schema)
+                if not says_enough and (unparsed is None or not tokens_of(logprobs)):
+                    request.lacks_tokens = True
+                    continue
+                begun = request.token_form.from_begun(turn.text) if unparsed and says_enough else None
+                if begun is not None:
+                    others = dict.fromkeys(self.predictor.signature.output_fields, "")
+                    prediction = dspy.Prediction(**{**others, self.field_name: begun}, logprobs=logprobs)
+                    unparsed = None
             if unparsed is not None:
                 prediction = _read_anyway(unparsed)
             if prediction is None:  # dspy.BestOfN and dspy.Refine skip answers that cannot be parsed
@@ -239,18 +298,22 @@ class CheckedPredict(StageModule, Generic[A]):
         assert failure is not None, "there is at least one model"
         raise failure
 
-    def _requests(self, inputs: Mapping[str, Any]) -> Iterator["ModelRequest"]:
+    def _requests(self, inputs: Mapping[str, Any], requested: Requested) -> Iterator["ModelRequest"]:
         """Yield the requests to send in turn until one of them succeeds; the caller sets the ``error`` of each other.
 
-        A server that refuses a feature by name gets the question again with less of it. If a model is unreachable, the
-        next one follows.
+        A server that refuses a feature by name gets the question again with less of it. A model whose tokens say too
+        little is asked in the usual form. If a model is unreachable, the next one follows.
         """
         models = self.models
         for number, lm in enumerate(models, 1):
             fewer: Mapping[str, Any] | None = {}
+            reads_tokens = True
             while fewer is not None:
-                request = self._request(lm, inputs, fewer)
+                request = self._request(lm, inputs, requested, fewer, reads_tokens=reads_tokens)
                 yield request
+                if request.lacks_tokens:
+                    reads_tokens = False
+                    continue
                 assert request.error is not None, "the caller has set it"
                 failure, fewer = request.error, request.even_fewer(request.error)
             if number == len(models) or not dspy.is_retryable_lm_error(failure):
@@ -258,7 +321,15 @@ class CheckedPredict(StageModule, Generic[A]):
             progress.fell_back(self.stage, lm.model, failure)
             self.backend.out_of_reach(lm)
 
-    def _request(self, lm: dspy.BaseLM, inputs: Mapping[str, Any], fewer: Mapping[str, Any]) -> "ModelRequest":
+    def _request(
+        self,
+        lm: dspy.BaseLM,
+        inputs: Mapping[str, Any],
+        requested: Requested,
+        fewer: Mapping[str, Any],
+        *,
+        reads_tokens: bool,
+    ) -> "ModelRequest":
         """Return the question for one model, with the features that ``fewer`` replaces.
 
         The engines of this package receive image bytes separately from the prompt.
@@ -268,25 +339,44 @@ class CheckedPredict(StageModule, Generic[A]):
         by_form = isinstance(adapter, SteadyAdapter)
         if engine is not None:
             features = replace(engine.requested(by_form=by_form, reads_tokens=self.reads_tokens), **fewer)
+        by_tokens = reads_tokens and features.logprobs and engine is not None and not engine.features.lacks_tokens
+        token_form = self.token_form if by_tokens else None
+        arguments = dict(inputs)
+        signature = arguments.get("signature", self.predictor.signature)
+        if token_form:
+            signature = arguments["signature"] = token_form.signature(signature)
+        config: dict[str, Any] = {}
         if isinstance(adapter, SteadyAdapter):
-            adapter = adapter.with_form(features.form or "off")
+            adapter = adapter.for_request(
+                features.form or "off",
+                requested,
+                per_request=engine is not None and engine.wire.provider.schema_per_request,
+                in_prompt=engine is not None and engine.features.ignores_schema,
+            )
+            most = adapter.most_tokens(signature)
+            if most and engine is not None and not engine.features.reasons:
+                config["max_tokens"] = min(most, lm.kwargs.get("max_tokens") or most)
         elif not self.adapter:
             adapter = showing_images(adapter)
         # DSPy's own trace would keep every image in memory. dspy.BestOfN and dspy.Refine extend the trace.
         settings = {"lm": lm, "adapter": adapter, "trace": [], **history_settings(), **logging_settings()}
-        arguments = dict(inputs)
         if self.predictor.demos:
-            arguments["demos"] = shown_examples(self.predictor)
+            arguments["demos"] = shown_examples(self.predictor, signature)
         images = {name: value for name, value in inputs.items() if isinstance(value, LoadedImage)}
-        current().turn.features = features
         if engine is None:
             arguments |= {name: image.to_dspy() for name, image in images.items()}
         else:
             settings["send_stream"] = None  # these engines do not stream
             arguments |= hold({name: image.sent_as(engine.wire.provider.formats) for name, image in images.items()})
         if features.logprobs:
-            arguments["config"] = {"logprobs": True, "top_logprobs": features.logprobs}
-        return ModelRequest(lm, engine, features, settings, arguments, fewer)
+            config |= {"logprobs": True, "top_logprobs": features.logprobs}
+        if config:
+            arguments["config"] = config
+        in_schema = features.form == "json_schema"
+        turn = current().turn
+        turn.features, turn.schema = features, adapter.schema(signature) if in_schema else None
+        turn.known = None if engine is None else engine.features
+        return ModelRequest(lm, engine, features, settings, arguments, fewer, token_form)
 
     def _traced(self, given: Mapping[str, Any], prediction: dspy.Prediction) -> tuple[Any, ...]:
         """Return an accepted answer as an entry of DSPy's trace, with ``dspy.Image`` instead of LoadedImage."""
@@ -315,7 +405,8 @@ class ModelRequest:
     """A question as one model gets it, through DSPy's ``settings`` and ``inputs``.
 
     ``engine`` is that of a model of the configuration. ``fewer`` has the values that replace refused ``features``, by
-    their names. ``error`` is why the request failed.
+    their names. ``token_form`` is the shorter form in which the question is asked. ``error`` is why the request failed,
+    ``lacks_tokens`` whether the tokens of its answer say too little.
     """
 
     lm: dspy.BaseLM
@@ -324,7 +415,24 @@ class ModelRequest:
     settings: dict[str, Any]
     inputs: dict[str, Any]
     fewer: Mapping[str, Any]
+    token_form: TokenForm[Any] | None = None
     error: dspy.LMError | None = None
+    lacks_tokens: bool = False
+
+    @property
+    def in_schema(self) -> bool:
+        """Whether the server is asked to enforce a schema."""
+        return self.features.form == "json_schema"
+
+    def note_answer(self, turn: Turn) -> None:
+        """Record what an answer shows of its server: hidden reasoning, missing log-probabilities."""
+        if self.engine is None:
+            return
+        known = self.engine.features
+        if turn.thoughts:
+            known.note_reasoning()
+        if self.token_form and not tokens_of(turn.logprobs):
+            known.note_missing_tokens()
 
     def recording(self) -> AbstractContextManager[None]:
         """Record the usage of the model in the block; the engines of this package do so themselves."""
@@ -336,15 +444,15 @@ class ModelRequest:
         return None if change is None else {**self.fewer, **change}
 
 
-def shown_examples(predictor: dspy.Predict) -> list[Any]:
-    """Return a predictor's ``complete_examples`` with each image converted to ``dspy.Image``.
+def shown_examples(predictor: dspy.Predict, signature: type[dspy.Signature] | None = None) -> list[Any]:
+    """Return a predictor's examples for a request with this signature, with images converted to ``dspy.Image``.
 
     DSPy would write a path or an array into the prompt as text. An example with an unreadable image is skipped with a
-    warning.
+    warning. The outputs have the types of the signature, which may be a shorter form of the predictor's own.
     """
     images = image_fields(predictor.signature)
     examples = []
-    for example in complete_examples(predictor):
+    for example in complete_examples(predictor, signature):
         try:
             examples.append(_with_images(example, images))
         except ImageError as error:
@@ -352,23 +460,84 @@ def shown_examples(predictor: dspy.Predict) -> list[Any]:
     return examples
 
 
-def complete_examples(predictor: dspy.Predict) -> list[Any]:
-    """Return a predictor's examples that have an output of its type.
+def complete_examples(predictor: dspy.Predict, signature: type[dspy.Signature] | None = None) -> list[Any]:
+    """Return a predictor's examples that have an output of its type, or of the type of ``signature``.
 
     DSPy gives a predictor every labeled example: also one without an output, which it does not show, and one with a
     label that has the name of an output and another type, which would contradict the schema of the request.
     """
-    return [example for example in predictor.demos if _is_complete(example, predictor.signature)]
+    typed = [_with_typed_outputs(example, signature or predictor.signature) for example in predictor.demos]
+    return [example for example in typed if example is not None]
 
 
-def _is_complete(example: Mapping[str, Any] | dspy.Example, signature: type[dspy.Signature]) -> bool:
+def _with_typed_outputs(example: Mapping[str, Any] | dspy.Example, signature: type[dspy.Signature]) -> Any | None:
+    """Return an example with outputs of the signature's types; ``None`` if it has none, or one of another type."""
     types = {name: field.annotation for name, field in signature.output_fields.items() if name in example}
-    try:
-        for name, kind in types.items():
-            TypeAdapter(kind).validate_python(example[name])
-    except ValidationError:
-        return False
-    return bool(types)
+    changes: dict[str, Any] = {}
+    for name, kind in types.items():
+        value = example[name]
+        try:
+            if isinstance(value, BaseModel) and not isinstance(value, kind):
+                changes[name] = TypeAdapter(kind).validate_python(value.model_dump(by_alias=True))
+            else:
+                TypeAdapter(kind).validate_python(value)
+        except ValidationError:
+            return None
+    if not types:
+        return None
+    return {**dict(example.items()), **changes} if changes else example
+
+
+def copied_sentence(answer: BaseModel, predictor: dspy.Predict, inputs: Mapping[str, Any]) -> str | None:
+    """Return a sentence of an answer that stands in an example of the prompt, or ``None``.
+
+    Small models copy examples. Those of a prompt are its demos, except one with the same ``inputs``, and what tuned
+    instructions have in quotation marks.
+    """
+    signature = predictor.signature
+    quoted = {_bare(text) for text in _QUOTED.findall(signature.instructions)}
+    for text in _sentences_in(answer):
+        if _bare(text) in quoted:
+            return text
+        for demo in predictor.demos:
+            outputs = [demo[name] for name in signature.output_fields if name in demo]
+            if _bare(text) in map(_bare, _sentences_in(outputs)) and not _is_same_case(demo, inputs):
+                return text
+    return None
+
+
+def _is_same_case(demo: Mapping[str, Any] | dspy.Example, inputs: Mapping[str, Any]) -> bool:
+    """Return whether an example has the inputs of this request."""
+    return all(_in_example(value) == _in_example(demo.get(name)) for name, value in inputs.items())
+
+
+def _in_example(value: Any) -> Any:
+    """Return an input as it can be compared: an image in any form by the hash of its file."""
+    if isinstance(value, str) and not value.startswith(SAVED_START):
+        return value
+    if value is None or isinstance(value, LoadedImage):
+        return value and value.sha256
+    with suppress(ImageError):
+        return load(value).sha256
+    return value
+
+
+def _sentences_in(value: Any) -> Iterator[str]:
+    """Yield the texts of several words in a value and everything inside it."""
+    if isinstance(value, str):
+        if len(value.split()) >= FEWEST_WORDS:
+            yield value
+    elif isinstance(value, BaseModel):
+        yield from _sentences_in(dict(value))
+    elif isinstance(value, Mapping):
+        yield from _sentences_in(list(value.values()))
+    elif isinstance(value, list):
+        for item in value:
+            yield from _sentences_in(item)
+
+
+def _bare(text: str) -> str:
+    return " ".join(re.findall(r"\w+", text.casefold()))
 
 
 def image_fields(signature: type[dspy.Signature]) -> list[str]:
@@ -387,27 +556,6 @@ def _is_shown(value: Any) -> bool:
     """Return whether DSPy can show the value unchanged: an image, an image of a saved state, or ``None``."""
     saved = isinstance(value, str) and value.startswith(SAVED_START) and value.endswith(SAVED_END)
     return value is None or saved or isinstance(value, dspy.Image)
-
-
-def require_same(what: str, found: set[Any], expected: set[Any]) -> None:
-    """Raise Rejected, naming missing and unexpected items, unless the two sets are equal."""
-    missing, surplus = sorted(map(str, expected - found)), sorted(map(str, found - expected))
-    complaints = []
-    if missing:
-        complaints.append(f"these {what} are missing: {', '.join(missing)}")
-    if surplus:
-        complaints.append(f"these {what} were not asked for: {', '.join(surplus)}")
-    if complaints:
-        raise Rejected("; ".join(complaints))
-
-
-def match_requested(name: str, asked: Iterable[str]) -> str:
-    """Return the requested name that differs only in case and blanks, or the name unchanged."""
-
-    def folded(text: str) -> str:
-        return "".join(str(harmless(text)).casefold().split())  # the name as it stood in the prompt
-
-    return {folded(known): known for known in asked}.get(folded(name), name)
 
 
 def reason(error: dspy.AdapterParseError) -> str:
@@ -448,6 +596,12 @@ def _read_anyway(error: dspy.AdapterParseError) -> dspy.Prediction:
     if fields is None:
         raise error
     return dspy.Prediction(**fields)
+
+
+def _note_rejected(turn: Turn) -> None:
+    """Record whether a rejected answer breaks the schema of its request: its server then ignores schemas."""
+    if turn.known is not None and turn.schema is not None and turn.text and not _at_limit(turn):
+        turn.known.note_rejected(turn.text, turn.schema)
 
 
 def _at_limit(turn: Turn) -> bool:

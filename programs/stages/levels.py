@@ -84,7 +84,9 @@ class LevelsScorer(StageModule):
             f'The model received only the image. After "{STEM}", the words excellent, good, fair, poor and bad had a '
             f"total probability of {reading.mass:.2f}"
         )
-        return Scored(reading.probabilities, "logprobs", reasoning, reading.mass, model=reply.model)
+        return Scored(
+            reading.probabilities, "logprobs", reasoning, reading.mass, model=reply.model, mass_from=reading.mass_from
+        )
 
 
 def levels_scorer(config: Config) -> LevelsScorer | None:

@@ -2,16 +2,16 @@
 
 import json
 import re
-from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
 
 from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.images import LoadedImage
-from agenticiqa.programs.stages.ask import CheckedPredict, Rejected, match_requested, require_same
+from agenticiqa.programs.stages.ask import CheckedPredict, Rejected
 from agenticiqa.programs.stages.box_forms import BoxForm, box_form
 from agenticiqa.programs.stages.protocols import Located
 from agenticiqa.programs.stages.side_by_side import StageModule
+from agenticiqa.signatures.answers.requested import Requested
 from agenticiqa.signatures.executor import LocateRegions, Location
 from agenticiqa.signatures.types import Boxes
 
@@ -37,39 +37,39 @@ class Locator(StageModule):
         model = self.ask.model
         form = box_form(model, image.sent_size)
         contradictory: list[Location] = []
-        boxes: Boxes = {}
-        why = ""
+        used = form
 
-        def read(answer: Location) -> None:
-            nonlocal boxes, why
-            for row in answer.regions:
-                row.region = match_requested(row.region, regions)
-            names = Counter(row.region for row in answer.regions)
-            require_same("regions", set(names), set(regions))
-            twice = [name for name, count in names.items() if count > 1]
-            if twice:
-                raise Rejected(f"these regions have more than one box: {', '.join(twice)}; give one around all of it")
+        def check(answer: Location) -> None:
+            nonlocal used
             if not form.y_first and any(Y_FIRST_KEY in row.other_keys for row in answer.regions):
                 raise Rejected(f"a box_2d may have y first; give {form.asked}, under the key box")
+            used = form
             try:
-                boxes = in_pixels(answer, form, image)
+                in_pixels(answer, form, image)
             except ValueError as contradiction:
+                used = form.repeated(image.sent_size)
                 contradictory.append(answer)
-                if answer in contradictory[:-1]:
-                    with suppress(ValueError):
-                        boxes, why = in_pixels(answer, form.repeated(image.sent_size), image), REPEATED
-                if not boxes:
+                if answer not in contradictory[:-1] or not _is_readable(answer, used, image):
                     raise Rejected(str(contradiction)) from contradiction
 
         inputs = {"image": image, "regions": json.dumps(regions, ensure_ascii=False), "form": form.asked}
-        reply = self.ask(inputs=inputs, check=read)
-        used = form.repeated(image.sent_size) if why else form
+        requested = Requested(rows={"regions": [{"region": region} for region in regions]})
+        reply = self.ask(inputs=inputs, check=check, requested=requested)
+        boxes = in_pixels(reply.answer, used, image)
+        why = "" if used == form else REPEATED
         if reply.model != model:  # a fallback model got the prompt with the first model's box form
             used = replace(used, family=None)
         notes = [used.note(why)] if any(boxes.values()) else []
         return Located({region: boxes[region] for region in regions}, notes, reply.rejected_answers)
 
 
+def _is_readable(answer: Location, form: BoxForm, image: LoadedImage) -> bool:
+    with suppress(ValueError):
+        in_pixels(answer, form, image)
+        return True
+    return False
+
+
 def in_pixels(answer: Location, form: BoxForm, image: LoadedImage) -> Boxes:
     """Return the boxes of an answer in pixels of the image. Raises ValueError if one contradicts the form."""
-    return {row.region: form.in_pixels(row.box, image.size) if row.box else None for row in answer.regions}
+    return {row.region: form.in_pixels(row.box, image.size) if row.is_seen else None for row in answer.regions}

@@ -13,6 +13,7 @@ from agenticiqa.programs.events import event
 from agenticiqa.programs.images import LoadedImage, prompt_inputs
 from agenticiqa.programs.questions.options import question_part
 from agenticiqa.programs.questions.query_type import detect_query_type
+from agenticiqa.programs.questions.regions import names_region
 from agenticiqa.programs.stages import protocols
 from agenticiqa.programs.stages.ask import CheckedPredict, Rejected
 from agenticiqa.programs.stages.plan_rules import enforce, violations
@@ -20,9 +21,10 @@ from agenticiqa.programs.stages.protocols import Planned, RejectedAnswers
 from agenticiqa.programs.stages.side_by_side import StageModule, beside
 from agenticiqa.programs.tools.tool import Tool, find_tool, unknown_tool
 from agenticiqa.programs.tools.tool_names import spelled_tools, tool_spellings, without_options
+from agenticiqa.signatures.answers.requested import Requested
 from agenticiqa.signatures.lexicon import distortions_in
 from agenticiqa.signatures.planner import PlanAnswer, plan_signature
-from agenticiqa.signatures.types import PlannerOutput, QueryType, unique
+from agenticiqa.signatures.types import GLOBAL, PlannerOutput, QueryType, unique
 
 logger = logging.getLogger(__name__)
 
@@ -62,10 +64,13 @@ class Planner(StageModule):
     def forward(self, image: LoadedImage, query: str, reference: LoadedImage | None, feedback: str) -> Planned:
         """See ``protocols.PlannerStage``. Raises UnknownToolNamed when the question itself names an unknown tool."""
         doubted, tools = False, spelled_tools(query, self.toolbox)
+        requested = Requested(choices={"required_tool": tools})
+        dropped: list[str] = []
 
         def check(answer: PlanAnswer) -> None:
             nonlocal doubted
             refuse_unknown_tools(answer.required_tool, query, self.toolbox, image.source)
+            dropped[:] = drop_unnamed(answer, query, tools, self.toolbox)
             wrong = violations(answer)
             if not doubted and (overlooked := distortions_overlooked(answer, query)):
                 doubted = True  # the lexicon may be wrong, so a repeated answer is accepted
@@ -82,7 +87,7 @@ class Planner(StageModule):
                 rates=detect_query_type(query) is QueryType.SCORING,
             )
             note_set_by_rules(answer, plan)
-            current().usage.note_parsing(self.ask.stage, not_named(answer.required_tool, tools))
+            current().usage.note_parsing(self.ask.stage, dropped)
             return Planned(plan, rejected)
 
         inputs = {
@@ -94,7 +99,7 @@ class Planner(StageModule):
         prefetch = partial(self.prefetch, image, query, reference) if self.prefetch and not feedback else None
         try:
             with beside(prefetch):
-                reply = self.ask(inputs=inputs, check=check)
+                reply = self.ask(inputs=inputs, check=check, requested=requested)
         except Unanswered as gave_up:
             rejected = gave_up.rejected_answers
             if isinstance(gave_up.last_answer, PlanAnswer):
@@ -147,14 +152,38 @@ def note_set_by_rules(answer: PlanAnswer, plan: PlannerOutput) -> None:
         logger.info("planner: corrected %s in the model's plan", " and ".join(other))
 
 
-def not_named(required: Collection[str], named: Collection[str]) -> list[str]:
-    """Return a sentence about tools that a model requires but the question does not name, if there are any."""
-    dropped = unique(name for name in required if not find_tool(name, named))
-    if not dropped:
-        return []
-    listed = excerpt(", ".join(map(repr, dropped)), LONGEST_LISTED)
-    logger.info("planner: dropped %s from the plan, because the question names no such tool", listed)
-    return [f"dropped {listed} from required_tool, because the question names no such tool"]
+def drop_unnamed(
+    answer: PlanAnswer, query: str, named_tools: Collection[str], known_tools: Collection[str]
+) -> list[str]:
+    """Remove the tools and the regions of a plan that the question does not name; return a sentence for each kind.
+
+    A model may have read a tool in the image, or copied a region. Distortions of a removed region apply to the whole
+    image.
+    """
+    notes = []
+    tools = {name: find_tool(name, named_tools) for name in answer.required_tool}
+    if surplus := [name for name, tool in tools.items() if tool is None]:
+        notes.append(_dropped(surplus, "required_tool", "tool"))
+    answer.required_tool = unique(filter(None, tools.values()))
+    regions = [*answer.query_scope, *(row.region for row in answer.distortions)]
+    unnamed = [
+        region
+        for region in unique(regions)
+        if region != GLOBAL and (find_tool(region, known_tools) or not names_region(query, region))
+    ]
+    if unnamed:
+        notes.append(_dropped(unnamed, "query_scope", "region"))
+        answer.query_scope = [region for region in answer.query_scope if region not in unnamed] or [GLOBAL]
+        for row in answer.distortions:
+            if row.region in unnamed:
+                row.region = GLOBAL
+    return notes
+
+
+def _dropped(names: Collection[str], key: str, kind: str) -> str:
+    listed = excerpt(", ".join(map(repr, names)), LONGEST_LISTED)
+    logger.info("planner: dropped %s from the plan, because the question names no such %s", listed, kind)
+    return f"dropped {listed} from {key}, because the question names no such {kind}"
 
 
 def refuse_unknown_tools(names: list[str], query: str, known: Collection[str], image: str) -> None:

@@ -24,6 +24,7 @@ from agenticiqa.signatures.types import (
     DistortionAnalysis,
     Distortions,
     ExecutorOutput,
+    MassFrom,
     PlannerOutput,
     ProbabilitySource,
     QueryType,
@@ -110,8 +111,9 @@ class Scored:
     """Probabilities over the levels 1 to 5, which sum to one, and their source.
 
     ``mass`` is the share of the level token's probability that fell on levels, in [0, 1]; ``None`` if no tokens were
-    read. ``spread`` is the standard deviation, in levels, that an offline MOS estimate reports for itself.
-    ``model`` is the name of the model that answered, without the address of its server; ``None`` if unknown.
+    read; ``mass_from`` says among which tokens. ``spread`` is the standard deviation, in levels, that an offline MOS
+    estimate reports for itself. ``model`` is the name of the model that answered, without the address of its server;
+    ``None`` if unknown.
     """
 
     probabilities: Probabilities
@@ -121,6 +123,7 @@ class Scored:
     rejected_answers: RejectedAnswers = field(default_factory=dict)
     spread: float | None = None
     model: str | None = None
+    mass_from: MassFrom | None = None
 
 
 @dataclass(frozen=True)

@@ -6,24 +6,27 @@ from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.errors import Unanswered
 from agenticiqa.programs.fusion.formula import ScoreFusion, level_name
 from agenticiqa.programs.images import LoadedImage, prompt_inputs
-from agenticiqa.programs.stages.ask import CheckedPredict, Rejected
+from agenticiqa.programs.stages.ask import CheckedPredict, Rejected, TokenForm
 from agenticiqa.programs.stages.evidence import format_evidence
 from agenticiqa.programs.stages.progress import evidence_summary
 from agenticiqa.programs.stages.protocols import Scored
-from agenticiqa.programs.stages.salvage import salvaged_score
+from agenticiqa.programs.stages.salvage import NO_REASON, salvaged_score
 from agenticiqa.programs.stages.side_by_side import StageModule
+from agenticiqa.signatures.answers.answer_fields import begun_answer
+from agenticiqa.signatures.answers.levels import stated_level
 from agenticiqa.signatures.answers.tokens import level_in_tokens, level_probabilities_from_tokens
-from agenticiqa.signatures.summarizer import ScoredAnswer, ScoreQuality
-from agenticiqa.signatures.types import ExecutorOutput
+from agenticiqa.signatures.summarizer import NamedLevel, ScoredAnswer, ScoreQuality, by_tokens
+from agenticiqa.signatures.types import ExecutorOutput, ProbabilitySource
 from agenticiqa.signatures.vocabulary import LEVELS
 
 
 class Scorer(StageModule):
     """A scorer that asks a model for its probabilities over the quality levels.
 
-    They are read from the log-probabilities of the token that names the level. Otherwise they are the
-    ``quality_probs`` that the model writes (log-probabilities, probabilities or percentages), or the valid parts of
-    rejected answers, unless ``strict``. ``source`` names the kind.
+    A model that reports its tokens is asked for the level and the reason only, and the probabilities are those of the
+    token that names the level, also if the rest of the answer was cut off or broken. Any other model writes them as
+    ``quality_probs`` (log-probabilities, probabilities, percentages or weights). Otherwise they come from the valid
+    parts of rejected answers, unless ``strict``. ``source`` names the kind.
     """
 
     def __init__(
@@ -35,8 +38,13 @@ class Scorer(StageModule):
         strict: bool = False,
     ) -> None:
         super().__init__()
-        self.ask: CheckedPredict[ScoredAnswer] = CheckedPredict(
-            ScoreQuality, stage="scoring", backend=backend, attempts=attempts, reads_tokens=True
+        self.ask: CheckedPredict[ScoredAnswer | NamedLevel] = CheckedPredict(
+            ScoreQuality,
+            stage="scoring",
+            backend=backend,
+            attempts=attempts,
+            reads_tokens=True,
+            token_form=TokenForm(lambda signature: by_tokens(signature), says_enough, level_begun),
         )
         self.fusion = fusion or ScoreFusion()
         self.strict = strict
@@ -53,19 +61,41 @@ class Scorer(StageModule):
             if salvaged is None:
                 raise
             return salvaged
-        written, reading = reply.answer.quality_probs, level_probabilities_from_tokens(reply.logprobs)
-        by_tokens = reading.probabilities if reading else None
+        answer, reading = reply.answer, level_probabilities_from_tokens(reply.logprobs, in_schema=reply.in_schema)
+        source: ProbabilitySource = "logprobs"
+        probabilities = reading.probabilities if reading else None
+        if isinstance(answer, ScoredAnswer) and probabilities is None:
+            probabilities, source = answer.quality_probs.probabilities(), answer.quality_probs.source
+        assert probabilities is not None, "an answer without probabilities is only accepted with tokens"
         return Scored(
-            by_tokens or written.probabilities(),
-            "logprobs" if by_tokens else written.source,
-            reply.answer.quality_reasoning,
+            probabilities,
+            source,
+            answer.quality_reasoning,
             reading.mass if reading else None,
             reply.rejected_answers,
             model=reply.model,
+            mass_from=reading.mass_from if reading else None,
         )
 
 
-def refuse_other_level(assessment: ScoredAnswer, logprobs: Any) -> None:
+def says_enough(logprobs: Any, in_schema: bool) -> bool:
+    """Return whether enough of the probability at the level's token falls on levels."""
+    reading = level_probabilities_from_tokens(logprobs, in_schema=in_schema)
+    return reading is not None and reading.probabilities is not None
+
+
+def level_begun(text: str) -> NamedLevel | None:
+    """Return the level that a broken answer names, with its reason as far as it goes; ``None`` without a level."""
+    written = begun_answer(text, "assessment", NamedLevel)
+    level = stated_level(written.get("quality_level"))
+    if level is None:
+        return None
+    reason = written.get("quality_reasoning")
+    said = reason.strip() if isinstance(reason, str) else ""
+    return NamedLevel(quality_level=level_name(level), quality_reasoning=said or NO_REASON)
+
+
+def refuse_other_level(assessment: ScoredAnswer | NamedLevel, logprobs: Any) -> None:
     """Raise Rejected if the tokens with the log-probabilities spell another level than the text."""
     spelled = level_in_tokens(logprobs)
     if spelled is not None and spelled != LEVELS[assessment.quality_level]:

@@ -3,10 +3,11 @@
 import json
 
 from agenticiqa.programs.backends.choice import Backend
-from agenticiqa.programs.stages.ask import CheckedPredict, Rejected, match_requested, require_same
+from agenticiqa.programs.stages.ask import CheckedPredict
 from agenticiqa.programs.stages.protocols import Selected
 from agenticiqa.programs.stages.side_by_side import StageModule
 from agenticiqa.programs.tools.tool import Tool, find_tool
+from agenticiqa.signatures.answers.requested import Requested
 from agenticiqa.signatures.executor import Selection, SelectTools
 from agenticiqa.signatures.types import Distortions
 
@@ -25,21 +26,17 @@ class Selector(StageModule):
         present = {region: names for region, names in distortion_set.items() if names}
         if not present:
             return Selected({})
-        pairs = {(region, name) for region, names in present.items() for name in names}
+        pairs = [{"region": region, "distortion": name} for region, names in present.items() for name in names]
         available = [tool.name for tool in tools]
 
         def check(answer: Selection) -> None:
             for row in answer.selected_tools:
-                row.region, row.tool = match_requested(row.region, present), find_tool(row.tool, available) or row.tool
-            chosen = {(row.region, row.distortion) for row in answer.selected_tools}
-            require_same("pairs of region and distortion", chosen, pairs)
-            unknown = sorted({row.tool for row in answer.selected_tools} - set(available))
-            if unknown:
-                raise Rejected(f"there is no tool {', '.join(unknown)}; the available tools are {', '.join(available)}")
+                row.tool = find_tool(row.tool, available) or row.tool
 
         inputs = {
-            "available_tools": "\n".join(tool.line_for({name for _, name in pairs}) for tool in tools),
+            "available_tools": "\n".join(tool.line_for({pair["distortion"] for pair in pairs}) for tool in tools),
             "distortion_set": json.dumps(present, ensure_ascii=False),
         }
-        reply = self.ask(inputs=inputs, check=check)
+        requested = Requested(rows={"selected_tools": pairs}, choices={"tool": available})
+        reply = self.ask(inputs=inputs, check=check, requested=requested)
         return Selected(reply.answer.by_region(), reply.rejected_answers)

@@ -112,6 +112,7 @@ class Summarizer(StageModule):
             quality_probs=dict(zip(LEVEL_KEYS, (p[level] for level in sorted(p)), strict=True)),
             probability_source=scored.source,
             probability_mass=scored.mass,
+            probability_mass_from=scored.mass_from,
             score_interval=fused.interval,
             score_without_model=fused.without_model,
             disagreement=fused.disagreement,

@@ -1,7 +1,8 @@
 """Read the quality level that a value names, and the probability of each level that a model wrote.
 
-Five numbers are log-probabilities, probabilities or percentages, depending on their sum: the exponentials of
-log-probabilities and probabilities sum to about 1, percentages to about 100. Other or ambiguous numbers are refused.
+Five numbers are log-probabilities, probabilities, percentages or weights, depending on their sum: the exponentials of
+log-probabilities and probabilities sum to about 1, percentages to about 100. Five weights, all of them given and one
+above 1, have another sum. Equal numbers, the levels themselves and ambiguous numbers are refused.
 """
 
 import math
@@ -54,12 +55,15 @@ class LevelProbs(Strict):
         return {1: self.bad, 2: self.poor, 3: self.fair, 4: self.good, 5: self.excellent}
 
     @property
-    def source(self) -> Literal["quality_probs", "probabilities", "percentages"]:
+    def source(self) -> Literal["quality_probs", "probabilities", "percentages", "weights"]:
         """The kind of the numbers, as in ``probability_source`` of a result; quality_probs are log-probabilities."""
         numbers = self.by_level().values()
         if max(numbers) <= 0:
             return "quality_probs"
-        return "probabilities" if math.fsum(numbers) < 2 else "percentages"
+        total = math.fsum(numbers)
+        if abs(total - 1) <= ROUNDED:
+            return "probabilities"
+        return "percentages" if abs(total - 100) <= 100 * ROUNDED else "weights"
 
     def probabilities(self) -> dict[int, float]:
         """Return the probability of each level; they sum to one."""
@@ -99,12 +103,20 @@ def settled(written: Mapping[Any, Any]) -> dict[str, float]:
         return _log_probabilities(numbers, values)
     total = math.fsum(values)
     makes_one = abs(total - 1) <= ROUNDED and not percent
-    if min(values) < 0 or not (makes_one or abs(total - 100) <= 100 * ROUNDED):
+    is_distribution = makes_one or abs(total - 100) <= 100 * ROUNDED
+    if min(values) < 0 or not (is_distribution or (_are_weights(numbers) and not percent)):
         raise ValueError(
             "the numbers are no log-probabilities, of which none is above 0, and no probabilities, which sum to 1 "
             f"(they sum to {total:.4g})"
         )
     return {key: numbers.get(key) or 0.0 for key in LEVEL_KEYS}
+
+
+def _are_weights(numbers: Mapping[LevelKey, float | None]) -> bool:
+    """Return whether five numbers differ, are not the levels themselves, and are no confidences up to 1."""
+    values = [number for key in LEVEL_KEYS if (number := numbers.get(key)) is not None]
+    is_weights = len(values) == len(LEVEL_KEYS) and max(values) > 1 and len(set(values)) > 1
+    return is_weights and values != [float(key) for key in LEVEL_KEYS]
 
 
 def _log_probabilities(numbers: Mapping[LevelKey, float | None], values: Sequence[float]) -> dict[str, float]:

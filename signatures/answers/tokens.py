@@ -8,17 +8,23 @@ letters, so their first tokens differ with any tokenizer.
 import logging
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from dspy import lm15
 
 from agenticiqa.signatures.answers.levels import stated_level
+from agenticiqa.signatures.types import MassFrom
 from agenticiqa.signatures.vocabulary import LEVELS
 
 logger = logging.getLogger(__name__)
 
 LEAST_MASS = 0.5
+# Within a schema the model must name a level, so a small share before the grammar is still its choice among levels.
+# With a smaller share than this, the twenty alternatives may not have all levels.
+LEAST_MASS_IN_SCHEMA = 0.1
+EXCLUDED = 1e-20  # share of a token that a grammar excludes; vLLM reports the logarithm -9999
 FEWEST = 2  # alternatives; a single one would count as certain, regardless of its probability
 LEAST_OWN = 0.1  # ratio to the most probable alternative; a token below was not sampled from this distribution
 MOST_MASS = 1.01  # a larger sum is not rounding: the values are not log-probabilities
@@ -36,38 +42,45 @@ _MARKS = str.maketrans({"Ġ": " ", "▁": " ", "Ċ": "\n"})
 class LevelReading(NamedTuple):
     """The probabilities of the levels 1..5 from the tokens.
 
-    ``mass`` is the total probability of the levels before normalization, in [0, 1]. ``probabilities`` sum to one; they
-    are ``None`` if ``mass`` is less than one half. A level without an alternative has 0, which is too low by at most
-    ``1 - mass``.
+    ``mass`` is the total probability of the levels before normalization, in [0, 1]; ``mass_from`` says among which
+    tokens. ``probabilities`` sum to one; they are ``None`` if ``mass`` is too small. A level without an alternative has
+    0, which is too low by at most ``1 - mass``.
     """
 
     probabilities: dict[int, float] | None
     mass: float
+    mass_from: MassFrom = "free text"
 
 
-def level_probabilities_from_tokens(logprobs: Any) -> LevelReading | None:
+def level_probabilities_from_tokens(logprobs: Any, *, in_schema: bool = False) -> LevelReading | None:
     """Return the distribution over the levels at the token where the answer names its level, or ``None``.
 
     It is also ``None`` if the token has no alternatives, or is far less probable than one of them. Then they are not
     the log-probabilities of this answer. ``logprobs`` is what DSPy returns for a call: an object or mapping with
     ``content``, a list of tokens with their ``top_logprobs``. Every alternative counts for the level that it names or
-    begins to name: by number or word, in any case, ignoring blanks, quotes and commas around it.
+    begins to name: by number or word, in any case, ignoring blanks, quotes and commas around it. ``in_schema`` is
+    whether the server was asked to enforce a schema.
     """
     tokens = tokens_of(logprobs)
     place = _level_place([str(_get(token, "token")) for token in tokens])
     if place is None:
         return None
     at, before = place
-    alternatives = _alternatives(tokens[at])
+    # A grammar may exclude the most probable tokens, so within a schema only those that name a level are compared.
+    names_level = partial(_levels_meant, before) if in_schema else None
+    alternatives = _alternatives(tokens[at], names_level)
     if alternatives is None:
         return None
-    shares = dict.fromkeys(sorted(LEVELS.values()), 0.0)
+    shares, beside = dict.fromkeys(sorted(LEVELS.values()), 0.0), 0.0
     for text, share in alternatives:
-        begun = _WORD.match(text.removeprefix(before))
-        for name, level in NAMES.items():
-            if begun and name.startswith(begun[1].lower()):
-                shares[level] += share
-    return _reading_of(shares)
+        meant = _levels_meant(before, text)
+        for level in meant:
+            shares[level] += share
+        if not meant:
+            beside += share
+    if not in_schema:
+        return _reading_of(shares)
+    return _reading_of(shares, "before grammar" if beside > EXCLUDED else "after grammar")
 
 
 def level_words(logprobs: Any) -> LevelReading | None:
@@ -120,8 +133,17 @@ def _level_place(tokens: Sequence[str]) -> tuple[int, str] | None:
     return at, text[starts[at] : opening.end()]
 
 
-def _alternatives(token: Any) -> list[tuple[str, float]] | None:
-    """Return the alternatives for a token, including itself, with their probabilities; ``None`` if unusable."""
+def _levels_meant(before: str, text: str) -> list[int]:
+    """Return the levels that an alternative names or begins to name; ``before`` is the text of its token before that."""
+    begun = _WORD.match(text.removeprefix(before))
+    return [level for name, level in NAMES.items() if begun and name.startswith(begun[1].lower())]
+
+
+def _alternatives(token: Any, is_possible: Callable[[str], object] | None = None) -> list[tuple[str, float]] | None:
+    """Return the alternatives for a token, including itself, with their probabilities; ``None`` if unusable.
+
+    They are unusable if the token itself is far less probable than one that ``is_possible``.
+    """
     listed = list(_get(token, "top_logprobs") or ())
     own = [entry for entry in listed if _get(entry, "token") == _get(token, "token")]
     if not own:
@@ -131,22 +153,23 @@ def _alternatives(token: Any) -> list[tuple[str, float]] | None:
     if len(pairs) < FEWEST:
         logger.warning("the server gives no alternatives to the level's token: not used")
         return None
-    if max(_share(entry) or 0.0 for entry in own) < LEAST_OWN * max(share for _, share in pairs):
+    possible = [share for text, share in pairs if is_possible is None or is_possible(text)]
+    if max(_share(entry) or 0.0 for entry in own) < LEAST_OWN * max(possible, default=0.0):
         logger.warning("the level's token is not what its log-probabilities say: not used")
         return None
     return pairs
 
 
-def _reading_of(shares: Mapping[int, float]) -> LevelReading | None:
+def _reading_of(shares: Mapping[int, float], mass_from: MassFrom = "free text") -> LevelReading | None:
     """Return the level probabilities; ``None`` if they sum to more than 1."""
     mass = math.fsum(shares.values())
     if mass > MOST_MASS:
         logger.warning("the server's log-probabilities sum to %.2f at the level's token: not used", mass)
         return None
-    if mass < LEAST_MASS:
+    if mass < (LEAST_MASS if mass_from == "free text" else LEAST_MASS_IN_SCHEMA):
         logger.warning("only %.2f of the level token's probability falls on quality levels: not used", mass)
-        return LevelReading(None, mass)
-    return LevelReading({level: share / mass for level, share in shares.items()}, min(mass, 1.0))
+        return LevelReading(None, mass, mass_from)
+    return LevelReading({level: share / mass for level, share in shares.items()}, min(mass, 1.0), mass_from)
 
 
 def _shares_of_words(alternatives: Sequence[tuple[str, float]], blank: str) -> dict[int, float]:

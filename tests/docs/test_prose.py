@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from support.prose import INSTEAD, offences, sentences
+from support.prose import INSTEAD, offences
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 PAGES = [ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *DOCS]
+
 
 def prose(page: Path) -> str:
     """Return the running text of a page, without code, tables, headings, pictures and addresses."""

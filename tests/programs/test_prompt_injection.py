@@ -10,7 +10,7 @@ from PIL.PngImagePlugin import PngInfo
 
 from agenticiqa.configs import Config
 from agenticiqa.programs.assess import AgenticIQA
-from agenticiqa.programs.stages.harmless import harmless
+from agenticiqa.signatures.harmless import harmless
 from support.engine import ScriptedEngine, scripted_lm
 from support.fake_server import by_stage, images_of, text_of
 from support.loopback import Body

@@ -48,7 +48,10 @@ VALID: dict[str, dict[str, Any]] = {
         "required_tool": [],
     },
     "location": {
-        "regions": [{"region": "vehicle", "box": [120.0, 400.0, 560.5, 830.0]}, {"region": "sky", "box": None}]
+        "regions": [
+            {"region": "vehicle", "box": [120.0, 400.0, 560.5, 830.0]},
+            {"region": "sky", "box": [0.0, 0.0, 0.0, 0.0]},
+        ]
     },
     "detection": {"distortion_set": [{"region": "Global", "distortions": ["Noise", "Blurs"]}]},
     "analysis": {
@@ -193,7 +196,7 @@ def test_a_box_that_is_not_four_numbers_is_refused(box: list[float]) -> None:
         (
             Location,
             {"regions": {"vehicle": [0, 250, 1000, 999.5], "sky": None}},
-            [{"region": "vehicle", "box": [0, 250, 1000, 999.5]}, {"region": "sky", "box": None}],
+            [{"region": "vehicle", "box": [0, 250, 1000, 999.5]}, {"region": "sky", "box": [0, 0, 0, 0]}],
         ),
         (
             Detection,

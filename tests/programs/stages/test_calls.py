@@ -137,10 +137,18 @@ def test_stages_with_only_a_backend_send_the_documented_parameters(photo: Path, 
         AgenticIQA.from_config(file)(photo)
         AgenticIQA.from_config(Config().with_backend("vllm.test", server.url))(photo, OTHER)
     sent = {stage_of(body): {name: body.get(name) for name in SAMPLING} for body in server.requests}
-    long, short = ({"temperature": 0.0, "top_p": None, "max_tokens": most} for most in (2048, 512))
-    assert sent.pop("plan") == {"temperature": 0.0, "top_p": 0.1, "max_tokens": 2048}
-    assert (sent.pop("assessment"), sent.pop("answer")) == (short, short)
-    assert sent == dict.fromkeys(("detection", "analysis", "selection"), long)
+    assert sent.pop("plan")["top_p"] == 0.1
+    limits = {stage: body["max_tokens"] for stage, body in sent.items()}
+    assert sent == {stage: {"temperature": 0.0, "top_p": None, "max_tokens": limits[stage]} for stage in sent}
+    assert limits.keys() == {"detection", "analysis", "selection", "assessment", "answer"}
+    assert all(0 < limit < 512 for limit in limits.values()), "what the schema of each request allows"
+
+
+def test_hosted_models_get_the_documented_limits_of_tokens(photo: Path) -> None:
+    with fake_server(by_stage(SCRIPT)) as server:
+        AgenticIQA.from_config(Config().with_backend("openai.test", server.url))(photo)
+    limits = {stage_of(body): body["max_completion_tokens"] for body in server.requests}
+    assert limits == {"plan": 2048, "detection": 2048, "analysis": 2048, "assessment": 512}
 
 
 def test_usage_by_stage_adds_up_to_the_total(photo: Path) -> None:

@@ -93,7 +93,7 @@ WRITTEN: dict[type[dspy.Signature], dict[str, Any]] = {
         "distortions": [{"region": "vehicle", "distortions": ["Blurs"]}],
         "required_tool": [],
     },
-    LocateRegions: {"regions": [{"region": "vehicle", "box": [1, 2, 3, 4]}, {"region": "sky", "box": None}]},
+    LocateRegions: {"regions": [{"region": "vehicle", "box": [1, 2, 3, 4]}, {"region": "sky", "box": [0, 0, 0, 0]}]},
     DetectDistortions: {"distortion_set": [{"region": "vehicle", "distortions": ["Blurs"]}]},
     AnalyzeDistortions: {
         "distortion_analysis": [{"region": "sky", "type": "Noise", "severity": "slight", "explanation": "Grain."}]

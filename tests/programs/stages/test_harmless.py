@@ -7,8 +7,9 @@ import dspy
 import pytest
 
 from agenticiqa.programs.backends.dspy_adapter import SteadyAdapter
-from agenticiqa.programs.stages.ask import CheckedPredict, match_requested
-from agenticiqa.programs.stages.harmless import harmless
+from agenticiqa.programs.stages.ask import CheckedPredict
+from agenticiqa.signatures.answers.requested import spelled_as
+from agenticiqa.signatures.harmless import harmless
 from agenticiqa.signatures.replan import DecideReplan
 from support.engine import scripted_backend
 from support.fake_server import text_of
@@ -88,5 +89,5 @@ def test_other_text_is_unchanged(text: str) -> None:
 
 
 def test_a_neutralized_region_name_is_matched() -> None:
-    assert match_requested("< Left> car", ["<left> car", "sky"]) == "<left> car"
-    assert match_requested("moon", ["<left> car", "sky"]) == "moon"
+    assert spelled_as("< Left> car", ["<left> car", "sky"]) == "<left> car"
+    assert spelled_as("moon", ["<left> car", "sky"]) == "moon"

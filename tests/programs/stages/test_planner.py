@@ -50,7 +50,8 @@ def test_without_a_usable_plan_the_fallback_plans(image: LoadedImage) -> None:
 
 def test_a_plan_that_repeatedly_breaks_the_rules_is_corrected(image: LoadedImage) -> None:
     broken = plan("vehicle", flags=NONE, distortion_source="Explicit")
-    planned = planner(broken, fallback=RulePlanner(toolbox()))(image=image, query=RATE, reference=None, feedback="")
+    inputs: dict[str, Any] = {"image": image, "query": f"{RATE} And the vehicles?", "reference": None, "feedback": ""}
+    planned = planner(broken, fallback=RulePlanner(toolbox()))(**inputs)
     assert planned.plan.query_scope == ["vehicle"], "the model's, which the rules would not read out of the question"
     assert planned.plan.plan.distortion_analysis
     assert len(planned.rejected_answers["planner"]) == 3

@@ -23,8 +23,8 @@ def two(request: Body) -> dict[str, Any]:
 
 
 def sent(photo: Path, form: str) -> dict[str, int]:
-    """Return the tokens of each stage's text, with its schema, in a rating with all five requests."""
-    section = {"structured_outputs": form}
+    """Return the tokens of each stage's text, with the schema that hosted models bill, in a rating of five requests."""
+    section = {"structured_outputs": form, "backend": "openai.test"}
     with fake_server(by_stage({**SCRIPT, "detection": two})) as server:
         program_for(server, planner=section, executor=section, summarizer=section)(photo, RATE)
     tokens: dict[str, int] = {}
