@@ -141,11 +141,6 @@ class ModelFeatures:
             logger.warning("%s refused a request parameter; later requests use %s", self.backend, changes, extra=fields)
 
     @property
-    def ignores_schema(self) -> bool:
-        """Whether the server was seen to ignore a schema, so that prompts must describe the form of the answer."""
-        return self._of_backend.ignores_schema
-
-    @property
     def reasons(self) -> bool:
         """Whether the model was seen to reason before its answer, which takes tokens that no schema bounds."""
         return self._of_backend.reasons
@@ -169,21 +164,21 @@ class ModelFeatures:
                 extra=event("tokens_missing", backend=self.backend),
             )
 
-    def note_rejected(self, text: str, schema: Mapping[str, Any]) -> None:
-        """Record whether a complete answer that was rejected breaks its schema; log a warning the first time.
+    def ignored(self, schema: Mapping[str, Any], text: str) -> bool:
+        """Return whether a complete answer breaks the schema of its request; log a warning the first time.
 
         A server that enforces schemas cannot give such an answer.
         """
-        enforced = without_keywords(dict(schema), self.provider.refused_keywords)
-        if self.ignores_schema or not breaks_schema(text, enforced):
-            return
-        self._of_backend.ignores_schema = True
-        fields = event("schema_ignored", backend=self.backend)
-        logger.warning(
-            "%s ignores the JSON schema of requests; prompts describe it from now on, and more answers may be rejected",
-            self.backend,
-            extra=fields,
-        )
+        if not breaks_schema(text, without_keywords(dict(schema), self.provider.refused_keywords)):
+            return False
+        if not self._of_backend.ignores_schema:
+            self._of_backend.ignores_schema = True
+            logger.warning(
+                "%s ignores the JSON schema of requests, so more of its answers may be rejected",
+                self.backend,
+                extra=event("schema_ignored", backend=self.backend),
+            )
+        return True
 
     @property
     def _forms(self) -> tuple[Form, ...]:

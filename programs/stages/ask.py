@@ -172,6 +172,7 @@ class CheckedPredict(StageModule, Generic[A]):
         reasons: list[str] = []
         outputs: list[str] = []
         raw, parsed = "", None
+        in_prompt = False  # whether the prompt describes the form of the answer, because the server ignores its schema
         try:
             for attempt in range(1, self.attempts + 1):
                 progress.asked(self.stage, attempt, self.attempts)
@@ -179,7 +180,7 @@ class CheckedPredict(StageModule, Generic[A]):
                 try:
                     with asking(self.stage, attempt, self.attempts) as turn:
                         turns.append(turn)
-                        prediction, model = self._ask({**fixed, **self._correction(reasons)}, requested)
+                        prediction, model = self._ask({**fixed, **self._correction(reasons)}, requested, in_prompt)
                     parsed = prediction[self.field_name]
                     raw = _as_text(parsed)
                     if check:
@@ -203,7 +204,7 @@ class CheckedPredict(StageModule, Generic[A]):
                     current().usage.note_parsing(self.stage, parsed.notes if isinstance(parsed, ModelAnswer) else ())
                     rejected = {self.stage: reasons} if reasons else {}
                     return Reply(parsed, prediction.get("logprobs"), rejected, model, turn.features)
-                _note_rejected(turn)
+                in_prompt = in_prompt or _broke_schema(turn)
                 raw, reasons[-1] = well_formed(raw), excerpt(well_formed(reasons[-1]))
                 outputs.append("" if too_much(raw) else raw)
                 progress.rejected(turn.place, reasons, time.perf_counter() - started, evidence)
@@ -254,10 +255,10 @@ class CheckedPredict(StageModule, Generic[A]):
         if wrong:
             raise Rejected("; ".join(wrong))
 
-    def _ask(self, inputs: Mapping[str, Any], requested: Requested) -> tuple[dspy.Prediction, str]:
+    def _ask(self, inputs: Mapping[str, Any], requested: Requested, in_prompt: bool) -> tuple[dspy.Prediction, str]:
         """Make one attempt; return the answer and its model, a fallback if the first model is unreachable."""
         failure: dspy.LMError | None = None
-        for request in self._requests(inputs, requested):
+        for request in self._requests(inputs, requested, in_prompt):
             prediction: dspy.Prediction | None = None
             unparsed: dspy.AdapterParseError | None = None
             try:
@@ -280,7 +281,7 @@ class CheckedPredict(StageModule, Generic[A]):
             if request.token_form:
                 logprobs = prediction.get("logprobs") if unparsed is None and prediction else turn.logprobs
                 says_enough = request.token_form.says_enough(logprobs, request.in_schema)
-                if not says_enough and (unparsed is None or not tokens_of(logprobs)):
+                if not says_enough and unparsed is None:
                     request.lacks_tokens = True
                     continue
                 begun = request.token_form.from_begun(turn.text) if unparsed and says_enough else None
@@ -298,7 +299,7 @@ class CheckedPredict(StageModule, Generic[A]):
         assert failure is not None, "there is at least one model"
         raise failure
 
-    def _requests(self, inputs: Mapping[str, Any], requested: Requested) -> Iterator["ModelRequest"]:
+    def _requests(self, inputs: Mapping[str, Any], requested: Requested, in_prompt: bool) -> Iterator["ModelRequest"]:
         """Yield the requests to send in turn until one of them succeeds; the caller sets the ``error`` of each other.
 
         A server that refuses a feature by name gets the question again with less of it. A model whose tokens say too
@@ -309,7 +310,7 @@ class CheckedPredict(StageModule, Generic[A]):
             fewer: Mapping[str, Any] | None = {}
             reads_tokens = True
             while fewer is not None:
-                request = self._request(lm, inputs, requested, fewer, reads_tokens=reads_tokens)
+                request = self._request(lm, inputs, requested, fewer, in_prompt=in_prompt, reads_tokens=reads_tokens)
                 yield request
                 if request.lacks_tokens:
                     reads_tokens = False
@@ -328,6 +329,7 @@ class CheckedPredict(StageModule, Generic[A]):
         requested: Requested,
         fewer: Mapping[str, Any],
         *,
+        in_prompt: bool,
         reads_tokens: bool,
     ) -> "ModelRequest":
         """Return the question for one model, with the features that ``fewer`` replaces.
@@ -351,7 +353,7 @@ class CheckedPredict(StageModule, Generic[A]):
                 features.form or "off",
                 requested,
                 per_request=engine is not None and engine.wire.provider.schema_per_request,
-                in_prompt=engine is not None and engine.features.ignores_schema,
+                in_prompt=in_prompt,
             )
             most = adapter.most_tokens(signature)
             if most and engine is not None and not engine.features.reasons:
@@ -598,10 +600,11 @@ def _read_anyway(error: dspy.AdapterParseError) -> dspy.Prediction:
     return dspy.Prediction(**fields)
 
 
-def _note_rejected(turn: Turn) -> None:
-    """Record whether a rejected answer breaks the schema of its request: its server then ignores schemas."""
-    if turn.known is not None and turn.schema is not None and turn.text and not _at_limit(turn):
-        turn.known.note_rejected(turn.text, turn.schema)
+def _broke_schema(turn: Turn) -> bool:
+    """Return whether a rejected answer breaks the schema of its request: its server then ignores schemas."""
+    if turn.known is None or turn.schema is None or not turn.text or _at_limit(turn):
+        return False
+    return turn.known.ignored(turn.schema, turn.text)
 
 
 def _at_limit(turn: Turn) -> bool:

@@ -15,7 +15,7 @@ from agenticiqa.programs.stages.side_by_side import StageModule
 from agenticiqa.signatures.answers.answer_fields import begun_answer
 from agenticiqa.signatures.answers.levels import stated_level
 from agenticiqa.signatures.answers.tokens import level_in_tokens, level_probabilities_from_tokens
-from agenticiqa.signatures.summarizer import NamedLevel, ScoredAnswer, ScoreQuality, by_tokens
+from agenticiqa.signatures.summarizer import NamedLevel, ScoredAnswer, ScoreQuality, level_only
 from agenticiqa.signatures.types import ExecutorOutput, ProbabilitySource
 from agenticiqa.signatures.vocabulary import LEVELS
 
@@ -44,7 +44,7 @@ class Scorer(StageModule):
             backend=backend,
             attempts=attempts,
             reads_tokens=True,
-            token_form=TokenForm(lambda signature: by_tokens(signature), says_enough, level_begun),
+            token_form=TokenForm(level_only, says_enough, level_begun),
         )
         self.fusion = fusion or ScoreFusion()
         self.strict = strict

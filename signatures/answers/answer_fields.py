@@ -4,6 +4,7 @@ Used for the text of every adapter. Only a complete and unambiguous object is re
 unless the words between them say that the later one replaces the earlier.
 """
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -22,7 +23,7 @@ from agenticiqa.signatures.answers.json_text import (
     too_much,
     without_thoughts,
 )
-from agenticiqa.signatures.answers.model_answer import ModelAnswer, keys_found, snake, under_own_keys
+from agenticiqa.signatures.answers.model_answer import REASONS, ModelAnswer, keys_found, snake, under_own_keys
 
 MOST_WRAPPERS = 4  # levels around an answer; a string that contains JSON counts as one
 UNREAD = "the answer was not a JSON object"
@@ -37,6 +38,8 @@ _REPLACES = re.compile(
 )
 # A small model may continue with another question, or answer once for each image or option.
 _ANOTHER_QUESTION = re.compile(r"\b(question|user|input|image|picture|option|example|query)\b", re.IGNORECASE)
+_PAIR = re.compile(r'"(\w+)"\s*+:\s*+"((?:[^"\\]|\\.)*+)("?)')
+REASON_KEYS = frozenset({"quality_reasoning"})
 _CARRIES_JSON = re.compile(r"[{\[]\s*[\"'{\\]")
 
 
@@ -73,10 +76,34 @@ def read_answer(text: str, field: str, model: type[BaseModel]) -> BaseModel:
 
 
 def begun_answer(text: str, field: str, model: type[ModelAnswer]) -> dict[str, Any]:
-    """Return the values of a rejected answer under the model's keys; ``{}`` if there are none or they are ambiguous."""
+    """Return the values of a rejected answer under the model's keys; ``{}`` if there are none or they are ambiguous.
+
+    Of an answer that breaks off, these are the texts that are complete, and a reason that is not.
+    """
     with suppress(*PARSERS_RAISE):
         return under_own_keys(_written(text, field, model), model)[0]
+    with suppress(*PARSERS_RAISE):
+        return under_own_keys(_texts_begun(text), model)[0]
     return {}
+
+
+def _texts_begun(text: str) -> dict[str, str]:
+    """Return the texts of one object that breaks off, by key; ``{}`` for any other text."""
+    text = without_thoughts(text)
+    if too_much(text) or ends_in_thoughts(text) or not cut_short(text):
+        return {}
+    pairs = [(pair[1], pair[2], bool(pair[3])) for pair in _PAIR.finditer(text)]
+    if len({key for key, _, _ in pairs}) < len(pairs):  # more than one object
+        return {}
+    return {
+        key: _unescaped(value) for key, value, is_whole in pairs if is_whole or REASONS.get(key, key) in REASON_KEYS
+    }
+
+
+def _unescaped(value: str) -> str:
+    with suppress(ValueError):
+        return str(json.loads(f'"{value}"'))
+    return value
 
 
 def faults(error: ValidationError) -> str:

@@ -134,7 +134,7 @@ def _level_place(tokens: Sequence[str]) -> tuple[int, str] | None:
 
 
 def _levels_meant(before: str, text: str) -> list[int]:
-    """Return the levels that an alternative names or begins to name; ``before`` is the text of its token before that."""
+    """Return the levels that an alternative names or begins to name after the text ``before``."""
     begun = _WORD.match(text.removeprefix(before))
     return [level for name, level in NAMES.items() if begun and name.startswith(begun[1].lower())]
 

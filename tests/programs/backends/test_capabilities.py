@@ -255,7 +255,7 @@ def test_a_refused_name_of_the_token_limit_is_replaced_once_and_remembered(
     with fake_server(lambda body: refusal(refused) if refused in body else answer(body)) as server:
         results = [program(server, backend=backend)(photo, *query) for query in ((), (AGAIN,))]
     assert [[name for name in NAMES if name in body] for body in server.requests] == [[refused], [other], [other]]
-    assert {body[other] for body in server.requests[1:]} == {512}
+    assert len({body[other] for body in server.requests[1:]}) == 1
     assert all(asked_of(body) == BOTH for body in server.requests), "nothing else is left out"
     assert [result.usage_by_stage["scoring"]["calls"] for result in results] == [2, 1]
     (logged,) = [record.getMessage() for record in caplog.records if "refused a request parameter" in record.message]

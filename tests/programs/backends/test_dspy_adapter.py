@@ -4,15 +4,14 @@ import json
 from typing import Any
 
 import dspy
-import jsonschema  # type: ignore[import-untyped]
 import pytest
 from pydantic import BaseModel
 
-from agenticiqa.programs.backends.dspy_adapter import CORRECTION, SteadyAdapter, answer_form, answer_schema
+from agenticiqa.programs.backends.dspy_adapter import CORRECTION, SteadyAdapter, answer_schema
 from agenticiqa.programs.backends.providers import Form
 from agenticiqa.signatures import executor, planner, replan, summarizer
-from agenticiqa.signatures.answers.answer_fields import read_fields
 from agenticiqa.signatures.answers.model_answer import wire_names
+from agenticiqa.signatures.answers.requested import Requested
 from support.engine import scripted_lm
 
 ROOMS = (planner, executor, summarizer, replan)
@@ -63,8 +62,9 @@ def test_the_schema_contains_no_names_of_classes(signature: type[dspy.Signature]
 def test_the_form_is_sent_once(signature: type[dspy.Signature]) -> None:
     """If the server enforces the schema, the prompt has no form; else it has each key with its type, not a schema."""
     enforced, free = (prompt(signature, form) for form in ("json_schema", "off"))
-    assert answer_form(signature) not in enforced
-    assert free.count(answer_form(signature)) == 1
+    form = SteadyAdapter().described(signature)
+    assert form not in enforced
+    assert free.count(form) == 1
     assert "additionalProperties" not in free
     for text in (enforced, free):
         assert all(f"- {name}" in text for name in signature.input_fields)
@@ -72,26 +72,20 @@ def test_the_form_is_sent_once(signature: type[dspy.Signature]) -> None:
         assert all(key in text for key in wire_names(model)), "the instructions name the keys, too"
 
 
-@pytest.mark.parametrize("signature", SIGNATURES, ids=lambda s: s.__name__)
-def test_the_example_is_an_answer(signature: type[dspy.Signature]) -> None:
-    ((name, field),) = signature.output_fields.items()
-    example = getattr(field.annotation, "example", None)
-    if example is None:
-        return
-    read = read_fields(json.dumps({name: example}), signature)
-    assert read is not None
-    assert read[name].notes == []
-    jsonschema.validate({name: example}, answer_schema(signature))
-    assert json.dumps({name: example}) in answer_form(signature)
-
-
-def test_after_a_rejected_answer_the_form_is_sent_even_if_the_server_enforces_it() -> None:
-    """Some servers accept a schema but do not enforce it."""
+def test_a_correction_adds_only_its_reason() -> None:
+    """The form is not repeated: a server that enforces it needs no words, and a full context would overflow."""
+    why = "it was no JSON"
     signature = replan.DecideReplan.append(CORRECTION, dspy.InputField(), str)
     for form in ("json_schema", "off"):
-        text = prompt(signature, form, correction="it was no JSON")
-        assert text.count(answer_form(signature)) == 1
-    assert system(signature, "json_schema") == system(replan.DecideReplan, "json_schema"), "the cached prefix"
+        assert system(signature, form) == system(replan.DecideReplan, form), "the cached prefix"
+        first, second = prompt(replan.DecideReplan, form), prompt(signature, form, correction=why)
+        assert len(second) - len(first) == len(f"[[ ## correction ## ]]\n{why}\n\n")
+
+
+def test_the_form_is_in_the_prompt_of_a_server_that_ignores_its_schema() -> None:
+    signature = replan.DecideReplan
+    ignoring = SteadyAdapter().for_request("json_schema", Requested(), per_request=True, in_prompt=True)
+    assert ignoring.described(signature) in ignoring.user_message_output_requirements(signature)
 
 
 def test_inputs_that_are_none_are_not_in_the_prompt() -> None:
@@ -116,4 +110,5 @@ def test_the_callers_own_model_gets_the_form_in_the_prompt() -> None:
     given = dict.fromkeys(("query", "plan", "evidence", "doubts"), "none")
     with dspy.context(lm=lm, adapter=SteadyAdapter()):
         dspy.Predict(replan.DecideReplan)(**given)
-    assert answer_form(replan.DecideReplan) in str(engine.requests[0].system)
+    form = SteadyAdapter().described(replan.DecideReplan)
+    assert form in str(engine.requests[0].messages[-1].parts[-1])

@@ -513,20 +513,20 @@ def level_shares(**shares: float) -> Reply:
 
 
 @pytest.mark.parametrize(
-    ("dialect", "answer"),
+    ("dialect", "answer", "requests"),
     [
-        (ANTHROPIC, json.dumps({"assessment": ASSESSMENT})),
-        (VLLM, Reply(json.dumps({"assessment": ASSESSMENT}), logprobs=[])),
-        (VLLM, level_shares(Fair=-1.6, Nice=-0.3)),
+        (ANTHROPIC, json.dumps({"assessment": ASSESSMENT}), 1),
+        (VLLM, Reply(json.dumps({"assessment": ASSESSMENT}), logprobs=[]), 2),
+        (VLLM, level_shares(Fair=-3.2, Nice=-0.1), 2),
     ],
-    ids=["never given", "asked for and not given", "cover less than half"],
+    ids=["never given", "asked for and not given", "cover less than a tenth"],
 )
-def test_without_log_probabilities_the_written_probabilities_are_used(
-    photo: Path, dialect: Dialect, answer: Any
+def test_without_log_probabilities_the_model_is_asked_to_write_the_probabilities(
+    photo: Path, dialect: Dialect, answer: Any, requests: int
 ) -> None:
     with provider_server(dialect, answer, key=KEY) as server:
         reply = score(server, photo, logprobs=True)
-    assert (reply.source, reply.rejected_answers, len(server.seen)) == ("quality_probs", {}, 1)
+    assert (reply.source, reply.rejected_answers, len(server.seen)) == ("quality_probs", {}, requests)
     assert max(reply.probabilities, key=reply.probabilities.get) == 3
 
 
