@@ -39,7 +39,6 @@ _REPLACES = re.compile(
 # A small model may continue with another question, or answer once for each image or option.
 _ANOTHER_QUESTION = re.compile(r"\b(question|user|input|image|picture|option|example|query)\b", re.IGNORECASE)
 _PAIR = re.compile(r'"(\w+)"\s*+:\s*+"((?:[^"\\]|\\.)*+)("?)')
-REASON_KEYS = frozenset({"quality_reasoning"})
 _CARRIES_JSON = re.compile(r"[{\[]\s*[\"'{\\]")
 
 
@@ -95,9 +94,8 @@ def _texts_begun(text: str) -> dict[str, str]:
     pairs = [(pair[1], pair[2], bool(pair[3])) for pair in _PAIR.finditer(text)]
     if len({key for key, _, _ in pairs}) < len(pairs):  # more than one object
         return {}
-    return {
-        key: _unescaped(value) for key, value, is_whole in pairs if is_whole or REASONS.get(key, key) in REASON_KEYS
-    }
+    reasons = {"quality_reasoning", *REASONS}
+    return {key: _unescaped(value) for key, value, is_whole in pairs if is_whole or key in reasons}
 
 
 def _unescaped(value: str) -> str:
