@@ -66,6 +66,7 @@ ProbabilitySource = Literal[
     "measurements",
     "learned",
 ]
+# The sources that are parts of rejected answers, the best first.
 FROM_REJECTED: tuple[ProbabilitySource, ...] = ("salvaged_probs", "salvaged_level", "reasoning", "uniform")
 LEVEL_KEYS: tuple[LevelKey, ...] = get_args(LevelKey)
 Text = Annotated[str, AfterValidator(_stripped)]
