@@ -33,8 +33,8 @@ from agenticiqa.programs.tools.tool_curves import read_tool_curves
 class RunPlan:
     """A planned run: all its jobs, and those that have no current result (``todo``).
 
-    ``again`` counts the jobs of ``todo`` that have an outdated result, by reason. ``incomplete`` has the offsets of those
-    rows that are incomplete (see ``Resumed``).
+    ``again`` counts the jobs of ``todo`` that have an outdated result, by reason. ``incomplete`` has the offset of
+    the earlier row of those where it is incomplete (see ``Resumed``).
     """
 
     program: AgenticIQA

@@ -24,8 +24,9 @@ class Summary:
     missing files. ``unscored`` counts assessed images without a score or answer, because the model gave no usable one.
     ``incomplete`` counts scores from incomplete answers of the model (``FROM_REJECTED``).
     ``assessed_again`` counts images with an outdated or incomplete result in the results file, by reason, and
-    ``kept_earlier`` those of them that keep the earlier result, because the new one is worse. ``skipped`` counts files in
-    folders that cannot be assessed, by suffix or reason. ``settings`` are the settings of this run (``batch.plan_run``).
+    ``kept_earlier`` those of them that keep the earlier result, because the new one is worse. ``skipped`` counts files
+    in folders that cannot be assessed, by suffix or reason. ``settings`` are the settings of this run (see
+    ``batch.plan_run``).
     """
 
     images: int
