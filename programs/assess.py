@@ -1,7 +1,7 @@
 """AgenticIQA: plan, execute and summarize, and repeat with a new plan while the evidence is insufficient."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, partial
 from importlib.metadata import version
@@ -36,9 +36,11 @@ from agenticiqa.programs.result import Assessment, RunRecord, bookkeeping
 from agenticiqa.programs.saving import SavedProgram, scoring_prompt
 from agenticiqa.programs.stages import progress, protocols
 from agenticiqa.programs.stages.ask import CheckedPredict
+from agenticiqa.programs.stages.evidence import basis_of
 from agenticiqa.programs.stages.executor import Executor
 from agenticiqa.programs.stages.inputs import awaited_as, checked, naming_mistakes, require_stages
 from agenticiqa.programs.stages.levels import LevelsPlanner, levels_scorer
+from agenticiqa.programs.stages.plan_rules import effect_of
 from agenticiqa.programs.stages.planner import Planner, feedback_on
 from agenticiqa.programs.stages.protocols import ReplanVerdict, Summarized
 from agenticiqa.programs.stages.replan import Replan, as_final, remember, replan_judge
@@ -316,10 +318,10 @@ class AgenticIQA(SavedProgram):
                 current.summarize()
                 if not current.decide():
                     break
-            else:  # the plan did not change, so the answer is final
-                progress.unchanged_plan(offline=not self.questions)
-                current.result = as_final(current.result)
             result, record = with_check(current.result, pair.check), current.record
+            if result.need_replan:  # the new plan does the same, so the answer is final
+                progress.unchanged_plan(offline=not self.questions)
+                result = as_final(result)
             with cpu_slot():
                 outside = () if pair.compared else outside_training(pair.image.assessed)
             return finish(
@@ -391,6 +393,9 @@ class Round:
         iteration: The number of replan requests.
         history: The reason for each replan request.
         feedback: Why the last evidence was insufficient, for the planner; empty in the first round.
+        earlier_plans: The plans that were carried out before a replan.
+        answered: The answers so far, by what they are based on.
+        decided: The reasons to plan again of the model's decisions so far, by what these are based on.
         plan: What the planner returned.
         evidence: What the executor returned.
         summarized: What the summarizer returned.
@@ -407,6 +412,9 @@ class Round:
     iteration: int = 0
     history: list[str] = field(default_factory=list)
     feedback: str = ""
+    earlier_plans: list[PlannerOutput] = field(default_factory=list)
+    answered: dict[str, Summarized] = field(default_factory=dict)
+    decided: dict[str, Sequence[str]] = field(default_factory=dict)
     plan: PlannerOutput = field(init=False)
     evidence: ExecutorOutput = field(init=False)
     summarized: Summarized = field(init=False)
@@ -419,15 +427,20 @@ class Round:
         return query_for_stages(self.query, self.options)
 
     def make_plan(self) -> bool:
-        """Plan, and return whether there is something new to execute; an unchanged plan gives the same evidence."""
+        """Plan, and return whether there is something new to execute.
+
+        A plan that does what an earlier one did would give the same evidence, so it does not replace the last plan.
+        """
         image, reference = self.pair.image, self.pair.compared
         with self.record.timed("planner"):
             planned = self.program.planner(
                 image=image, query=self.query_with_options, reference=reference, feedback=self.feedback
             )
         self.record.noted(planned)
-        if self.feedback and planned.plan == self.plan:
-            return False
+        if self.feedback:
+            self.earlier_plans = [*self.earlier_plans, self.plan]
+            if effect_of(planned.plan) in map(effect_of, self.earlier_plans):
+                return False
         self.plan = planned.plan
         progress.planned(self.plan, self.record.seconds["planner"])
         return True
@@ -442,21 +455,33 @@ class Round:
         self.evidence = self.record.noted(executed).evidence
 
     def summarize(self) -> None:
-        """Answer from the evidence, while a model decides about doubts in it."""
-        replan, decide = self.program.replan, None
-        if replan.needs_verdict(self.plan, self.evidence, self.iteration, self.limit):
+        """Answer from the evidence, while a model decides about doubts in it; equal evidence is not judged again."""
+        replan, decide, basis = self.program.replan, None, basis_of(self.plan, self.evidence)
+        is_doubtful = replan.needs_verdict(self.plan, self.evidence, self.iteration, self.limit)
+        if is_doubtful and basis not in self.decided:
             decide = partial(replan.verdict, self.query_with_options, self.plan, self.evidence)
-        with beside(decide) as verdict, self.record.timed("summarizer"):
-            self.summarized = self.program.summarizer(
-                image=self.pair.image,
-                query=self.query,
-                plan=self.plan,
-                evidence=self.evidence,
-                reference=self.pair.compared,
-                options=self.options,
+        with beside(decide) as verdict:
+            self.summarized = self.answered.get(basis) or self._summarized()
+        self.answered[basis] = self.summarized
+        self.verdict = ReplanVerdict()
+        if decide:
+            self.verdict = verdict.result()
+            self.decided[basis] = self.verdict.reasons
+        elif is_doubtful:
+            self.verdict = ReplanVerdict(self.decided[basis])
+
+    def _summarized(self) -> Summarized:
+        with self.record.timed("summarizer"):
+            return self.record.noted(
+                self.program.summarizer(
+                    image=self.pair.image,
+                    query=self.query,
+                    plan=self.plan,
+                    evidence=self.evidence,
+                    reference=self.pair.compared,
+                    options=self.options,
+                )
             )
-            self.record.noted(self.summarized)
-        self.verdict = verdict.result() if decide else ReplanVerdict()
 
     def decide(self) -> bool:
         """Decide whether to plan again, and return the decision; if so, the next round has started."""

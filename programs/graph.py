@@ -31,8 +31,9 @@ from agenticiqa.programs.result import RunRecord
 from agenticiqa.programs.stages import progress
 from agenticiqa.programs.stages.inputs import checked
 from agenticiqa.programs.stages.planner import feedback_on
+from agenticiqa.programs.stages.protocols import Summarized
 from agenticiqa.programs.stages.replan import as_final
-from agenticiqa.signatures.types import ExecutorOutput, PlannerOutput, SummarizerOutput
+from agenticiqa.signatures.types import ExecutorOutput, PlannerOutput, QueryType, SummarizerOutput
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
@@ -48,7 +49,19 @@ else:
 MAX_REPLAN_ITERATIONS = 2
 INSTALL = 'pip install "agenticiqa[langgraph]"'
 MODELS = (PlannerOutput, ExecutorOutput, SummarizerOutput)  # the types in a checkpoint that are not plain JSON types
-RESULTS = ("plan", "executor_evidence", "summarizer_result", "rejected_answers", "error")
+RESULTS = (
+    *("plan", "executor_evidence", "summarizer_result"),
+    *("rejected_answers", "earlier_plans", "kept_answers", "error"),
+)
+
+
+class KeptAnswer(TypedDict):
+    """An answer before the replan decision, with the reasons of the model's decision, if it decided."""
+
+    result: SummarizerOutput
+    query_type: str
+    options: dict[str, str]
+    reasons: list[str] | None
 
 
 class AgenticIQAState(TypedDict):
@@ -69,6 +82,9 @@ class AgenticIQAState(TypedDict):
         max_replan_iterations: The limit of ``iteration_count``; the graph replans at most one time less.
         replan_history: The reason for each replan request.
         rejected_answers: By stage, why answers of models were rejected; every node may add some.
+        earlier_plans: The plans that were carried out before a replan.
+        kept_answers: The answers that led to a replan, by a digest of their evidence; equal evidence is not summarized
+            again.
         error: Why a node could not run.
     """
 
@@ -84,6 +100,8 @@ class AgenticIQAState(TypedDict):
     max_replan_iterations: NotRequired[int]
     replan_history: NotRequired[list[str]]
     rejected_answers: NotRequired[dict[str, list[str]] | None]
+    earlier_plans: NotRequired[list[PlannerOutput] | None]
+    kept_answers: NotRequired[dict[str, KeptAnswer] | None]
     error: NotRequired[str]
 
 
@@ -95,7 +113,8 @@ def planner_node(state: AgenticIQAState, config: RunnableConfig | None = None) -
         config: LangGraph's configuration; ``program`` or ``config`` in ``configurable`` choose the program.
 
     Returns:
-        The update of the state: ``plan``, and ``rejected_answers`` if there are any.
+        The update of the state: ``plan``, with ``earlier_plans`` after a replan request, and ``rejected_answers`` if
+        there are any. A new plan that does what an earlier one did does not replace the last plan.
 
     Raises:
         ImageNotFound: There is no such image (also a FileNotFoundError).
@@ -105,13 +124,19 @@ def planner_node(state: AgenticIQAState, config: RunnableConfig | None = None) -
     """
     with _round(state, config) as current:
         current.make_plan()
-    return {"plan": current.plan, **_rejected(state, current)}
+    earlier = {"earlier_plans": current.earlier_plans} if current.earlier_plans else {}
+    return {"plan": current.plan, **earlier, **_rejected(state, current)}
 
 
 def executor_node(state: AgenticIQAState, config: RunnableConfig | None = None) -> dict[str, Any]:
-    """Collect the evidence that the plan requests; return ``executor_evidence``, or ``error`` without a plan."""
+    """Collect the evidence that the plan requests; return ``executor_evidence``, or ``error`` without a plan.
+
+    A plan that was carried out before keeps its evidence, which is still in the state.
+    """
     if state.get("plan") is None:
         return {"error": "executor: the state has no plan; run the planner first"}
+    if is_repeated(state) and state.get("executor_evidence") is not None:
+        return {"executor_evidence": state["executor_evidence"]}
     with _round(state, config) as current:
         current.execute()
     return {"executor_evidence": current.evidence, **_rejected(state, current)}
@@ -121,8 +146,9 @@ def summarizer_node(state: AgenticIQAState, config: RunnableConfig | None = None
     """Answer from the evidence, and decide whether to plan again.
 
     If the evidence is ``None`` or empty, the answer is based on the image alone. Returns ``summarizer_result``,
-    ``iteration_count`` and ``replan_history``. Returns ``error`` instead if the state has no plan, if the executor did
-    not run, if an image cannot be loaded, or if there is neither a tool score nor a model answer.
+    ``iteration_count`` and ``replan_history``, with ``kept_answers`` if it requests a new plan. Returns ``error``
+    instead if the state has no plan, if the executor did not run, if an image cannot be loaded, or if there is neither
+    a tool score nor a model answer.
     """
     there = {"plan": state.get("plan") is not None, "executor_evidence": "executor_evidence" in state}
     if missing := [key for key, is_there in there.items() if not is_there]:
@@ -137,7 +163,25 @@ def summarizer_node(state: AgenticIQAState, config: RunnableConfig | None = None
         "summarizer_result": with_check(current.result, current.pair.check),
         "iteration_count": current.iteration,
         "replan_history": current.history,
+        **({"kept_answers": _kept_answers(current)} if current.result.need_replan else {}),
         **_rejected(state, current),
+    }
+
+
+def is_repeated(state: AgenticIQAState) -> bool:
+    """Return whether the plan of a state was carried out before, because the planner had no other."""
+    return state.get("plan") in (state.get("earlier_plans") or ())
+
+
+def _kept_answers(current: Round) -> dict[str, KeptAnswer]:
+    return {
+        basis: {
+            "result": answer.result,
+            "query_type": answer.query_type.value,
+            "options": dict(answer.options),
+            "reasons": [*current.decided[basis]] if basis in current.decided else None,
+        }
+        for basis, answer in current.answered.items()
     }
 
 
@@ -171,8 +215,8 @@ def build_graph(
     """Build the compiled LangGraph graph: plan, execute, summarize, and replan if the evidence is insufficient.
 
     Invoke it with ``{"query": ..., "image_path": ...}``; its state is an ``AgenticIQAState``. Each question starts with
-    an empty plan and count, even if the thread's checkpoint holds an earlier question. An unchanged new plan ends the
-    graph, as it ends ``AgenticIQA``.
+    an empty plan and count, even if the thread's checkpoint holds an earlier question. A new plan that does what an
+    earlier one did ends the graph, as it ends ``AgenticIQA``.
 
     Args:
         program: The program of all runs; by default that of the default configuration.
@@ -215,7 +259,7 @@ def build_graph(
     def plan(state: AgenticIQAState) -> dict[str, Any]:
         update = planner_node(state, own)
         result = state.get("summarizer_result")
-        if result is not None and update["plan"] == state.get("plan"):
+        if result is not None and update["plan"] in update.get("earlier_plans", ()):
             progress.unchanged_plan(offline=not program.questions)
             update["summarizer_result"] = as_final(result)
         return update
@@ -283,7 +327,13 @@ def _round(state: AgenticIQAState, config: RunnableConfig | None) -> Iterator[Ro
             RunRecord(rejected_answers={stage: [*reasons] for stage, reasons in rejected.items()}),
             iteration,
             state.get("replan_history", []),
+            earlier_plans=state.get("earlier_plans") or [],
         )
+        for basis, kept in (state.get("kept_answers") or {}).items():
+            answer = Summarized(kept["result"], QueryType(kept["query_type"]), options=kept["options"])
+            current.answered[basis] = answer
+            if kept["reasons"] is not None:
+                current.decided[basis] = kept["reasons"]
         plan, result = state.get("plan"), state.get("summarizer_result")
         if plan is not None:
             current.plan, current.evidence = plan, state.get("executor_evidence") or ExecutorOutput()

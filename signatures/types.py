@@ -67,6 +67,7 @@ ProbabilitySource = Literal[
     "measurements",
     "learned",
 ]
+# The sources that are parts of rejected answers, the best first.
 FROM_REJECTED: tuple[ProbabilitySource, ...] = ("salvaged_probs", "salvaged_level", "reasoning", "uniform")
 MassFrom = Literal["free text", "before grammar", "after grammar"]
 LEVEL_KEYS: tuple[LevelKey, ...] = get_args(LevelKey)

@@ -8,7 +8,7 @@ from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.limits import LimitReached
 from agenticiqa.programs.batch.assess_many import Failure, assess_many
 from agenticiqa.programs.batch.job import Job, failure_text
-from agenticiqa.programs.batch.results_file import Identity, ResultsFile, Row, resume
+from agenticiqa.programs.batch.results_file import Identity, ResultsFile, Resumed, Row, resume
 from agenticiqa.programs.batch.stop_rule import StopRule
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.images import name_of
@@ -38,14 +38,13 @@ def ask(
     rows, for progress. Raises the error that ended the run as ``benchmark.evaluate`` does.
     """
     wanted = {choice.key: _identity(choice) for choice in questions} if results.length else {}
-    finished = resume(results.outlines(), wanted, _row_identity).finished
-    rows = dict(zip(finished, results.rows(finished.values()), strict=True))
-    todo = [choice for choice in questions if choice.key not in rows]
-    for row in watch(
-        _new_rows(program, todo, results, StopRule(workers, accepted=bool(rows))), len(rows), len(questions)
-    ):
-        rows[f"{row['name']}#{row['rotation']}"] = row
-    return [rows[choice.key] for choice in questions]
+    resumed = resume(results.outlines(), wanted, _row_identity)
+    valid = resumed.finished
+    todo = [choice for choice in questions if choice.key not in valid]
+    new = _new_rows(program, todo, results, resumed, StopRule(workers, accepted=bool(valid)))
+    for _ in watch(new, len(valid), len(questions)):
+        pass
+    return [*results.rows(valid[choice.key] for choice in questions)]
 
 
 def marked_choice(choice: AskedItem, row: Mapping[str, Any]) -> Row:
@@ -68,6 +67,7 @@ def _new_rows(
     program: AgenticIQA,
     questions: Sequence[AskedItem],
     results: ResultsFile,
+    resumed: Resumed[str],
     stop: StopRule,
 ) -> NewRows:
     for choice, job, outcome in _outcomes(program, questions, stop):
@@ -82,7 +82,7 @@ def _new_rows(
             "groups": dict(choice.item.groups),
             **marked_choice(choice, made),
         }
-        results.append(row)
+        resumed.finished[choice.key] = results.append_better(row, resumed.incomplete.get(choice.key))
         yield row
     if stop.ended_by:
         raise stop.ended_by

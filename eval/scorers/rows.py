@@ -11,7 +11,7 @@ from agenticiqa.programs.backends.limits import LimitReached
 from agenticiqa.programs.batch.assess_many import Failure, assess_many, run_many
 from agenticiqa.programs.batch.fit_inputs import rows_with_fit_inputs
 from agenticiqa.programs.batch.job import Job, failure_text
-from agenticiqa.programs.batch.results_file import Identity, ResultsFile, Row, resume
+from agenticiqa.programs.batch.results_file import Identity, ResultsFile, Resumed, Row, resume
 from agenticiqa.programs.batch.stop_rule import StopRule
 from agenticiqa.programs.images import name_of
 from agenticiqa.programs.images.files import sha256_of
@@ -67,11 +67,11 @@ def assess_set(
     """
     compared = not isinstance(program, Scorer) or program.compares != "never"
     wanted = {label: identity(label, query, compared) for label in labels} if results.length else {}
-    kept = resume(results.outlines(), wanted, row_identity).finished
+    resumed = resume(results.outlines(), wanted, row_identity)
+    kept = resumed.finished
     todo = [label for label in labels if label not in kept]
-    for _ in watch(
-        _kept(assess_labels(program, todo, query, workers, accepted=bool(kept)), results, kept), len(kept), len(labels)
-    ):
+    new = assess_labels(program, todo, query, workers, accepted=bool(kept))
+    for _ in watch(_kept(new, results, resumed), len(kept), len(labels)):
         pass
     return SetRows(results, [kept[label] for label in labels], [sorted(parts_of(label.image)) for label in labels])
 
@@ -120,9 +120,9 @@ def row_identity(row: Row) -> Identity:
     )
 
 
-def _kept(rows: NewRows, results: ResultsFile, kept: dict[LabeledImage, int]) -> NewRows:
+def _kept(rows: NewRows, results: ResultsFile, resumed: Resumed[LabeledImage]) -> NewRows:
     for label, row in rows:
-        kept[label] = results.append(row)
+        resumed.finished[label] = results.append_better(row, resumed.incomplete.get(label))
         yield label, row
 
 

@@ -24,11 +24,12 @@ from agenticiqa.programs.backends.cores import WORKERS, available_cores
 from agenticiqa.programs.backends.run_context import OtherModels, current
 from agenticiqa.programs.batch.in_threads import Failure, in_threads, never
 from agenticiqa.programs.batch.job import Job
+from agenticiqa.programs.batch.results_file import lacking
 from agenticiqa.programs.batch.worker import NotStarted, Worker, WorkerStopped
 from agenticiqa.programs.errors import AgenticIQAError, ImageError, Unanswered, Unforeseen, UserError
 from agenticiqa.programs.images import ImageSource
 from agenticiqa.programs.images.finding import images_given
-from agenticiqa.programs.result import Assessment, is_unscored
+from agenticiqa.programs.result import Assessment
 
 logger = logging.getLogger(__name__)
 
@@ -142,10 +143,10 @@ def as_job(source: Job | ImageSource) -> Job:
 
 
 def stages_to_forget(outcome: object) -> Collection[str]:
-    """Return the stages whose requests a later run must send again, because their answers were unusable."""
+    """Return the stages whose requests a later run must send again, because it assesses the image again."""
     if isinstance(outcome, Unanswered):
         return [outcome.stage]
-    if isinstance(outcome, dict) and outcome.get("rejected_answers") and is_unscored(outcome):
+    if isinstance(outcome, dict) and outcome.get("rejected_answers") and lacking(outcome):
         return [*outcome["rejected_answers"]]
     return []
 

@@ -33,7 +33,8 @@ from agenticiqa.programs.tools.tool_curves import read_tool_curves
 class RunPlan:
     """A planned run: all its jobs, and those that have no current result (``todo``).
 
-    ``again`` counts the jobs of ``todo`` that have an outdated result, by reason.
+    ``again`` counts the jobs of ``todo`` that have an outdated result, by reason. ``incomplete`` has the offset of
+    the earlier row of those where it is incomplete (see ``Resumed``).
     """
 
     program: AgenticIQA
@@ -41,6 +42,7 @@ class RunPlan:
     jobs: Sequence[Job]
     todo: list[Job]
     again: Counter[str] = field(default_factory=Counter)
+    incomplete: Mapping[Job, int] = field(default_factory=dict)
 
     @property
     def finished(self) -> int:
@@ -56,7 +58,7 @@ def plan_run(config: Config, jobs: Sequence[Job], results: ResultsFile | None) -
         return RunPlan(program, settings, jobs, list(jobs))
     resumed = find_finished(jobs, results, settings)
     todo = [job for job in jobs if job not in resumed.finished]
-    return RunPlan(program, settings, jobs, todo, resumed.again)
+    return RunPlan(program, settings, jobs, todo, resumed.again, resumed.incomplete)
 
 
 # Settings of the connection may change when a run is resumed; models and prompts may not.

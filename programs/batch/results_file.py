@@ -6,11 +6,13 @@ settings. ``assess --jsonl --resume`` and ``evaluate`` use the same three steps:
     with ResultsFile(path) as results:                          # repairs a last line that was cut short
         resumed = resume(results.outlines(), wanted, identify)  # wanted: {job: its Identity}; identify: row -> Identity
         ...                                                     # assess jobs that are not in resumed.finished
-        results.append(row)
+        results.append_better(row, resumed.incomplete.get(job))
 
 The file is read once. Its rows stay on disk and are identified by the byte offset at which they begin; an outline of
 each stays in memory (about 1 KB). If a job has several rows, readers take the last one (see :func:`latest_rows`), and
-``ResultsFile.drop_replaced`` removes the others at the end of a run. For a million images, use shards (``scale``).
+``ResultsFile.drop_replaced`` removes the others at the end of a run. The last row is also the best: if a job that is
+assessed again gets a worse result, its earlier row is appended once more (see :func:`better`). For a million images,
+use shards (``scale``).
 """
 
 import errno
@@ -19,7 +21,7 @@ import logging
 import os
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from io import FileIO
 from pathlib import Path
 from types import TracebackType
@@ -64,6 +66,7 @@ IN_OUTLINE = (
     "rejected_answers",
     "error",
 )
+OF_THE_ATTEMPT = ("usage", "usage_by_stage", "timings_ms", "map")  # fields that describe an attempt, not its result
 
 
 class Identity(NamedTuple):
@@ -84,10 +87,18 @@ class Identity(NamedTuple):
 
 @dataclass(frozen=True)
 class Resumed(Generic[K]):
-    """The reusable results of a file: the offset of each job's valid row, and the number of repeated jobs by reason."""
+    """The reusable results of a file.
+
+    Attributes:
+        finished: The offset of the valid row of each job that needs no other.
+        again: The number of jobs that are assessed again, by reason.
+        incomplete: The offset of the row of each job that is assessed again because this row is incomplete. It stays
+            the valid row unless the new one is at least as good.
+    """
 
     finished: dict[K, int]
     again: Counter[str]
+    incomplete: dict[K, int] = field(default_factory=dict)
 
 
 class ResultsFile:
@@ -149,6 +160,28 @@ class ResultsFile:
         self.appended += 1
         self._outlines[begin] = outline(orjson.loads(line))
         return begin
+
+    def append_better(self, row: Row, earlier: int | None) -> int:
+        """Append a row; return the offset of the valid row of its job.
+
+        ``earlier`` is the offset of the incomplete row of the same job, if there is one. If that row is better, it is
+        appended again instead. An ``error`` does not replace it and is appended as it is.
+        """
+        if earlier is None:
+            return self.append(row)
+        if "error" in row:
+            self.append(row)
+            return earlier
+        return self.append(self.better(row, earlier))
+
+    def better(self, row: Row, earlier: int | None) -> Row:
+        """Return the better of a new row and the row at the offset ``earlier``, if there is one (see ``better``)."""
+        if earlier is None:
+            return row
+        best = better(next(self.rows([earlier])), row)
+        if best is not row:
+            logger.info("%s: the new result is worse than the earlier one, which stays", best.get("image"))
+        return best
 
     def outlines(self) -> Iterator[tuple[int, Row]]:
         """Yield each row with its offset, without its long fields (see ``outline``)."""
@@ -275,7 +308,8 @@ def resume(
     The last row with a job's identity is that job's result. A job is assessed again if its rows of the same image,
     reference and question have other bytes or settings; it is counted with the reason of the last of these rows. A job
     with an incomplete row (see ``lacking``) is assessed again each time if it has no score or answer, else only once,
-    because a model that cannot do better would be asked forever. Rows with an ``error`` are not results.
+    because a model that cannot do better would be asked forever: the second row is final, also if it repeats the first.
+    Rows with an ``error`` are not results.
     """
     results: dict[Identity, int | None] = dict.fromkeys(wanted.values())  # the offset of the last row of each
     lacks: dict[Identity, str] = {}
@@ -294,6 +328,7 @@ def resume(
             lacks[identity] = lack
             incomplete[identity] += lack == INCOMPLETE
     finished: dict[K, int] = {}
+    kept: dict[K, int] = {}
     again: Counter[str] = Counter()
     for job, identity in wanted.items():
         latest = results[identity]
@@ -302,9 +337,11 @@ def resume(
                 again[_reason(others[_job(identity)], identity)] += 1
         elif identity in lacks and (lacks[identity] == UNSCORED or incomplete[identity] < 2):
             again[lacks[identity]] += 1
+            if lacks[identity] == INCOMPLETE:
+                kept[job] = latest
         else:
             finished[job] = latest
-    return Resumed(finished, again)
+    return Resumed(finished, again, kept)
 
 
 def lacking(row: Row) -> str | None:
@@ -317,6 +354,26 @@ def lacking(row: Row) -> str | None:
         return UNSCORED
     failed = (row.get("executor_evidence") or {}).get("failures")
     return INCOMPLETE if failed or row.get("probability_source") in FROM_REJECTED else None
+
+
+def better(earlier: Row, new: Row) -> Row:
+    """Return the better of two results of one job; of equally good ones, the new one.
+
+    A result with a score or an answer is better than one without, then the better source of its score counts (in the
+    order of ``FROM_REJECTED``), then the smaller number of failed steps. If the earlier result is better, it gets the
+    new attempt's usage and times, so that the rows of a file add up to the cost of all attempts.
+    """
+    if _worth(new) >= _worth(earlier):
+        return new
+    return {**earlier, **{name: new[name] for name in OF_THE_ATTEMPT if name in new}}
+
+
+def _worth(row: Row) -> tuple[bool, int, int]:
+    """Return how good a result is: a better result has a larger tuple, and a complete one has the largest."""
+    worst_first = FROM_REJECTED[::-1]
+    source = row.get("probability_source")
+    rank = worst_first.index(source) if source in worst_first else len(worst_first)
+    return not is_unscored(row), rank, -len((row.get("executor_evidence") or {}).get("failures") or ())
 
 
 def kept_rows(file: Path) -> Iterator[tuple[int, Row]]:

@@ -23,9 +23,10 @@ class Summary:
     ``assessed_before`` in earlier runs. ``failed`` has a line for each image that could not be assessed, including
     missing files. ``unscored`` counts assessed images without a score or answer, because the model gave no usable one.
     ``incomplete`` counts scores from incomplete answers of the model (``FROM_REJECTED``).
-    ``assessed_again`` counts images with an outdated or incomplete result in the results file, by reason. ``skipped``
-    counts files in folders that cannot be assessed, by suffix or reason. ``settings`` are the settings of this run
-    (see ``batch.plan_run``).
+    ``assessed_again`` counts images with an outdated or incomplete result in the results file, by reason, and
+    ``kept_earlier`` those of them that keep the earlier result, because the new one is worse. ``skipped`` counts files
+    in folders that cannot be assessed, by suffix or reason. ``settings`` are the settings of this run (see
+    ``batch.plan_run``).
     """
 
     images: int
@@ -34,6 +35,7 @@ class Summary:
     incomplete: int = 0
     assessed_before: int = 0
     assessed_again: Mapping[str, int] = field(default_factory=dict)
+    kept_earlier: int = 0
     failed: list[str] = field(default_factory=list)
     skipped: Mapping[str, int] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)

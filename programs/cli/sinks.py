@@ -22,7 +22,7 @@ from agenticiqa.programs.batch.stop_rule import StopRule
 from agenticiqa.programs.batch.summary import Summary
 from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.options import print_models
-from agenticiqa.programs.cli.printable import json_text, print_error, print_note
+from agenticiqa.programs.cli.printable import counted, json_text, print_error, print_note
 from agenticiqa.programs.cli.status import OK, SOME_FAILED, UNSCORED, USAGE, worst
 from agenticiqa.programs.errors import AgenticIQAError, ImageError, UserError
 from agenticiqa.programs.images.files import one_line, printable_path
@@ -58,6 +58,14 @@ class RunState:
             settings=plan.settings,
         )
         return cls(plan, summary, StopRule(workers, accepted=plan.finished > 0), inputs.problems, results)
+
+    def better(self, job: Job, row: Row) -> Row:
+        """Return the better of a new row and the incomplete row of an earlier run, if there is one."""
+        if self.results is None:
+            return row
+        best = self.results.better(row, self.plan.incomplete.get(job))
+        self.summary.kept_earlier += best is not row
+        return best
 
     @property
     def kept_file(self) -> Path | None:
@@ -266,7 +274,11 @@ class SavedResults(Appending):
         note = f"{self._results.appended} assessed, {failed}saved in {place}"
         if outdated := self._results.replaced:
             note += f"; {outdated} of its {self._results.length} rows are outdated, as later rows replace them"
-        print_note(f"{note}; {dropped} outdated rows were removed" if dropped else note)
+        if dropped:
+            note += f"; {counted(dropped, 'outdated row')} {'was' if dropped == 1 else 'were'} removed"
+        if summary.kept_earlier:
+            note += f"; {counted(summary.kept_earlier, 'image')} kept the earlier result, because the new one was worse"
+        print_note(note)
         return super().close()
 
     def _save_summary(self) -> None:
@@ -369,9 +381,10 @@ def assess_into(sinks: Sequence[Sink], state: RunState, to_row: Callable[[Assess
                 for sink in sinks:
                     sink.fail(job, outcome)
             else:
+                row = state.better(job, outcome)
                 for sink in sinks:
-                    sink.write(job, outcome)
-                summary.count(outcome)
+                    sink.write(job, row)
+                summary.count(row)
     except BaseException as error:
         for sink in sinks:
             with suppress(OSError):

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from agenticiqa.programs.images.files import digest
 from agenticiqa.signatures.types import OVERALL, ExecutorOutput, PlannerOutput
 
 UNCERTAIN = re.compile(r"\b(uncertain|unclear|not sure|cannot tell|can't tell|hard to tell|impossible to tell)\b", re.I)
@@ -31,6 +32,17 @@ def format_evidence(evidence: ExecutorOutput) -> str:
     return "\n\n".join(f"{title}:\n{content}" for title, content in sections)
 
 
+def basis_of(plan: PlannerOutput, evidence: ExecutorOutput) -> str:
+    """Return a digest of what an answer is based on: the kind of question, and the evidence without its times.
+
+    The detected distortions are no part of it if they were analyzed, because the analysis names them all.
+    """
+    left_out: dict[str, Any] = {"tool_log": {"__all__": {"ms"}}}
+    if evidence.distortion_analysis is not None:
+        left_out["distortion_set"] = True
+    return digest([plan.query_type, evidence.model_dump(mode="json", exclude=left_out)])
+
+
 def scores_in_mean(evidence: ExecutorOutput, *, are: bool = True) -> Scores:
     """Return, by region and distortion, the tools and scores that are part of the mean, or those that are not."""
     weights = {(call.region, call.tool): call.weight for call in evidence.tool_log}
@@ -46,16 +58,16 @@ def _rounded(scores: Scores) -> Scores:
 
 
 def gaps(plan: PlannerOutput, evidence: ExecutorOutput) -> list[str]:
-    """Return one sentence for each missing piece of evidence that the plan requested, in the plan's order."""
-    missing = [
-        f"{stage.replace('_', ' ').capitalize()} failed: {why.removeprefix(f'{stage}: ')}"
-        for stage, why in evidence.failures.items()
-    ]
+    """Return one sentence for each missing piece of evidence that the plan requested, in the plan's order.
+
+    A sub-task that failed leaves no gap: a new plan would not make the model's answers usable.
+    """
+    missing = []
     if plan.plan.distortion_analysis and not {"distortion_detection", "distortion_analysis"} & evidence.failures.keys():
         unseen = [region for region in plan.regions if region not in (evidence.distortion_analysis or {})]
         if unseen:
             missing.append(f"Distortion analysis does not cover {', '.join(unseen)}")
-    if plan.plan.tool_execution:
+    if plan.plan.tool_execution and "tool_selection" not in evidence.failures:
         wanted = evidence.distortion_set or plan.named_distortions
         scored = evidence.quality_scores or {}
         for region in plan.regions:
@@ -129,10 +141,14 @@ def uncertainties(evidence: ExecutorOutput) -> list[str]:
 
 
 def what_is_missing(evidence: ExecutorOutput) -> str:
-    """Return a sentence that names the missing kinds of evidence, or an empty text."""
+    """Return sentences that name the missing kinds of evidence and the sub-tasks that failed, or an empty text."""
     kinds = {"distortion analysis": evidence.distortion_analysis, "tool scores": evidence.scores}
     missing = [kind for kind, value in kinds.items() if not value]
-    return f"The evidence has no {' and no '.join(missing)}." if missing else ""
+    failed = ", ".join(stage.replace("_", " ") for stage in evidence.failures)
+    return " ".join(
+        [f"The evidence has no {' and no '.join(missing)}."] * bool(missing)
+        + [f"The model gave no usable answer for: {failed}."] * bool(failed)
+    )
 
 
 def _severe(distortions: list[str]) -> str:

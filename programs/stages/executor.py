@@ -15,6 +15,7 @@ from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.images.regions import account, grown, place_in_frame
 from agenticiqa.programs.questions.query_type import detect_query_type
 from agenticiqa.programs.stages import progress, protocols
+from agenticiqa.programs.stages.plan_rules import regions_to_examine
 from agenticiqa.programs.stages.protocols import Analyzed, Executed, Selected, StageResult, ToolSelection
 from agenticiqa.programs.stages.side_by_side import StageModule, beside, cpu_slot
 from agenticiqa.programs.stages.tool_runs import (
@@ -108,7 +109,7 @@ class Executor(StageModule):
         work = Work(image, query, plan, reference)
         self._locate(work, earlier.boxes if earlier else None)
         distortions, detected = plan.named_distortions, None
-        unexamined = _to_examine(plan)
+        unexamined = regions_to_examine(plan)
         if unexamined:
             with work.attempt("distortion_detection"):
                 reply = self.detect(image=image, query=query, regions=unexamined, boxes=work.boxes, reference=reference)
@@ -318,11 +319,3 @@ def _notes(work: Work, tool_log: list[ToolCall]) -> list[str]:
     elif unplaced:
         notes.append(f"No box was found for {', '.join(unplaced)}.")
     return notes
-
-
-def _to_examine(plan: PlannerOutput) -> list[str]:
-    """Return the regions to detect distortions in: all, or those to analyze for which the question names none."""
-    if plan.plan.distortion_detection:
-        return plan.regions
-    unnamed = [region for region, names in plan.named_distortions.items() if not names]
-    return unnamed if plan.plan.distortion_analysis else []

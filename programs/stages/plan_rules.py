@@ -5,7 +5,7 @@ determine the four flags. A replan, made because the evidence was insufficient, 
 of distortions that the question names.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Hashable
 from typing import Literal
 
 from agenticiqa.programs.tools.tool import find_tool
@@ -67,6 +67,37 @@ def plan_by_rules(
         reference_mode="Full-Reference" if reference_given else "No-Reference",
         required_tool=tools or None,
         plan=flags,
+    )
+
+
+def regions_to_examine(plan: PlannerOutput) -> list[str]:
+    """Return the regions to detect distortions in: all, or those to analyze for which the question names none."""
+    if plan.plan.distortion_detection:
+        return plan.regions
+    unnamed = [region for region, names in plan.named_distortions.items() if not names]
+    return unnamed if plan.plan.distortion_analysis else []
+
+
+def effect_of(plan: PlannerOutput) -> Hashable:
+    """Return what a plan does: plans with equal effects give the same evidence.
+
+    The effect has the kind of question, each region with the distortions that count, the sub-tasks that run, and the
+    named tools. Distortions of a region that is examined do not count, because the detection replaces them. Selection
+    has no effect beside named tools, nor has execution without tools. Order and case do not matter.
+    """
+    flags, examined = plan.plan, regions_to_examine(plan)
+    named = plan.tools if flags.tool_execution else []
+    selects = flags.tool_selection and not named
+    return (
+        plan.query_type,
+        frozenset(
+            (region.casefold(), None if region in examined else frozenset(names))
+            for region, names in plan.named_distortions.items()
+        ),
+        flags.distortion_analysis,
+        selects,
+        flags.tool_execution and (selects or bool(named)),
+        frozenset(name.casefold() for name in named),
     )
 
 

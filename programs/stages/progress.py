@@ -60,9 +60,9 @@ def planned(plan: PlannerOutput, seconds: float) -> None:
 
 
 def unchanged_plan(*, offline: bool) -> None:
-    """Log that a replan changed nothing, so the answer is final; a warning, except for the deterministic rules."""
+    """Log that a replan does nothing new, so the answer is final; a warning, except for the deterministic rules."""
     level = logging.INFO if offline else logging.WARNING
-    _log("plan_unchanged", "the new plan equals the previous one, so the answer is final", level=level)
+    _log("plan_unchanged", "the new plan does the same as an earlier one, so the answer is final", level=level)
 
 
 def located(boxes: Boxes) -> None:

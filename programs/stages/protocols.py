@@ -235,6 +235,8 @@ class SummarizerStage(Protocol):
     ) -> Summarized:
         """Answer. ``options`` are the caller's options by letter; if there are none, the query itself may list some.
 
+        For a question of the same kind, equal evidence of a further plan is not summarized again.
+
         Raises NoScore if a score is requested, but neither a tool nor a model provides one.
         """
 

@@ -45,7 +45,9 @@ class Replan(StageModule):
             progress.no_replan(iteration, doubts(evidence))
             return Decided(result, verdict.rejected_answers)
         progress.replan(reason, iteration, max_iterations)
-        if not at_limit:
+        if at_limit:
+            result = with_open_points(result, reason)
+        else:
             result = result.model_copy(update={"need_replan": True, "replan_reason": reason})
         return Decided(result, verdict.rejected_answers)
 
@@ -85,8 +87,19 @@ def replan_judge(*, backend: Backend | None = None, attempts: int = 3) -> Checke
 
 
 def as_final(result: SummarizerOutput) -> SummarizerOutput:
-    """Return the result without its replan request, because the new plan equals the previous one."""
-    return result.model_copy(update={"need_replan": False, "replan_reason": None})
+    """Return the result without its replan request, because a new plan does the same; its reason becomes a caveat."""
+    final = result.model_copy(update={"need_replan": False, "replan_reason": None})
+    return with_open_points(final, str(result.replan_reason))
+
+
+def with_open_points(result: SummarizerOutput, reason: str) -> SummarizerOutput:
+    """Return the result with a caveat about the evidence that no plan completed, unless the reasoning has it."""
+    reasoning = result.quality_reasoning
+    missing = "; ".join(point for point in reason.rstrip(".").split("; ") if point not in reasoning)
+    if not missing:
+        return result
+    caveat = f"The evidence is still insufficient: {missing}."
+    return result.model_copy(update={"quality_reasoning": f"{reasoning} {caveat}"})
 
 
 def remember(history: Sequence[str], iteration: int, reason: str) -> list[str]:

@@ -27,14 +27,13 @@ from agenticiqa.signatures.types import ExecutorOutput
 from support import full_run
 from support.fake_server import Server, by_stage, fake_server, field_of, has_field, images_of, stage_of
 from support.nodes import scripted
-from support.scripted_answers import ANSWER, RATE, SCRIPT, plan
+from support.scripted_answers import ANSWER, DOUBTFUL, LOOK_AGAIN, RATE, SCRIPT, plan
 from support.snippets import snippets
 
 pytestmark = pytest.mark.slow
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 ROUND = ["planner", "executor", "summarizer"]
-GAP = {**SCRIPT, "analysis": "no idea"}  # the analysis is never usable, so that the evidence never suffices
 
 
 def given(photo: Path, query: str = RATE, **more: Any) -> Any:
@@ -167,7 +166,7 @@ def test_insufficient_evidence_is_replanned_until_the_limit(
 ) -> None:
     """Each new plan receives the reason; the limit is the state's, else the graph's, else the program's."""
     # A plan that changes each time, or it would not be carried out again.
-    config, engine = scripted({**GAP, "plan": [plan(region) for region in ("cup", "table", "wall", "cup", "floor")]})
+    config, engine = scripted({**DOUBTFUL, "plan": [plan(region) for region in ("cup", "table", "wall", "door")]})
     program = config["configurable"]["program"]
     program.max_replan_iterations = of_program
     graph = build_graph(program, max_replan_iterations=given_to_graph)
@@ -177,12 +176,12 @@ def test_insufficient_evidence_is_replanned_until_the_limit(
     first, *later = [body for body in engine.bodies if stage_of(body) == "plan"]
     assert not has_field(first, "feedback")
     assert len(later) == plans - 1
-    assert all("Distortion analysis failed" in field_of(body, "feedback") for body in later)
+    assert all(LOOK_AGAIN in field_of(body, "feedback") for body in later)
 
 
 def test_the_limit_counts_all_replans_of_which_the_newest_ten_are_kept(photo: Path) -> None:
     """More than ten need an own count: a program that counted the kept reasons would plan without an end."""
-    config, _ = scripted({**GAP, "plan": [plan(region) for region in ("cup", "table") * 8]})
+    config, _ = scripted({**DOUBTFUL, "plan": [plan(f"cup {number}") for number in range(16)]})
     program = config["configurable"]["program"]
     program.max_replan_iterations = 12
     result = program(photo, RATE)
@@ -190,16 +189,52 @@ def test_the_limit_counts_all_replans_of_which_the_newest_ten_are_kept(photo: Pa
     assert [reason.partition(":")[0] for reason in result.replan_history] == [f"iteration {n}" for n in range(3, 13)]
 
 
-def test_an_unchanged_plan_ends_the_graph(photo: Path) -> None:
-    config, engine = scripted(GAP)
-    graph = build_graph(config["configurable"]["program"])
-    assert ran(graph, given(photo)) == ["check_input", *ROUND, "planner"]
-    requests = len(engine.requests)
-    state = graph.invoke(given(photo))
+INFERRED = plan(distortions=[{"region": "Global", "distortions": ["Noise"]}])  # they have no effect beside a detection
+BLURS = plan(distortion_source="Explicit", distortions=[{"region": "Global", "distortions": ["Blurs"]}])
+
+
+@pytest.mark.parametrize(
+    ("plans", "rounds", "summaries"),
+    [
+        ([plan(), plan()], 1, 1),
+        ([plan(), INFERRED], 1, 1),
+        ([plan(), plan("cup"), INFERRED], 2, 2),
+        ([plan(), BLURS, INFERRED], 2, 1),  # the detection found blurs, so the second plan gives the same evidence
+    ],
+)
+def test_a_plan_that_does_what_an_earlier_one_did_ends_the_graph(
+    photo: Path, plans: list[Any], rounds: int, summaries: int
+) -> None:
+    config, engine = scripted({**DOUBTFUL, "plan": plans})
+    graph = build_graph(config["configurable"]["program"], max_replan_iterations=3)
+    assert ran(graph, given(photo)) == ["check_input", *ROUND * rounds, "planner"]
+    in_nodes = sorted(map(stage_of, engine.bodies))
+    assert (in_nodes.count("plan"), in_nodes.count("assessment")) == (rounds + 1, summaries)
+    assert in_nodes.count("decision") == summaries
+
+    config, engine = scripted({**DOUBTFUL, "plan": plans})
     result = config["configurable"]["program"](photo, RATE)
+    assert sorted(map(stage_of, engine.bodies)) == in_nodes
+    assert f"The evidence is still insufficient: {LOOK_AGAIN}" in result.quality_reasoning
+
+    config, engine = scripted({**DOUBTFUL, "plan": plans})
+    state = build_graph(config["configurable"]["program"], max_replan_iterations=3).invoke(given(photo))
     assert_same(state, result)
     assert not state["summarizer_result"].need_replan
-    assert len(engine.requests) == 3 * requests
+
+
+def test_nodes_wired_by_a_user_ask_only_for_a_plan_if_it_stays_the_same(photo: Path) -> None:
+    """The executor's evidence and the answer are kept, so each further round costs the request for a plan."""
+    config, engine = scripted(DOUBTFUL)
+    state: Any = given(photo, max_replan_iterations=3)
+    for _ in range(3):
+        for node in (planner_node, executor_node, summarizer_node):
+            state = {**state, **node(state, config)}
+    stages = [stage_of(body) for body in engine.bodies]
+    once = ["detection", "analysis", "assessment", "decision"]
+    assert [stages.count(stage) for stage in ("plan", *once)] == [3, 1, 1, 1, 1]
+    assert decide_next_node(state) == END
+    assert state["iteration_count"] == 3
 
 
 def test_an_image_that_is_deleted_on_the_way_is_an_error_of_its_node(photo: Path, tmp_path: Path) -> None:

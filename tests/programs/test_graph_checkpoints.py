@@ -28,7 +28,7 @@ from support import graph_process
 from support.fake_server import by_stage, fake_server, has_field, server_error, stage_of
 from support.full_run import configuration
 from support.nodes import scripted
-from support.scripted_answers import RATE, SCRIPT, program_for
+from support.scripted_answers import DOUBTFUL, RATE, SCRIPT, program_for, unsure
 
 pytestmark = pytest.mark.slow
 
@@ -124,9 +124,9 @@ def test_the_next_question_of_a_thread_starts_without_earlier_results(
     photo: Path, saver: BaseCheckpointSaver[Any]
 ) -> None:
     """Plan, count and result of the last question are cleared; the image may stay."""
-    analysis = ["no idea"] * 6 + [SCRIPT["analysis"]]  # two rounds without an analysis, then a usable one
+    analysis = [unsure, unsure, SCRIPT["analysis"]]  # two rounds with a doubt
     plans = [{**SCRIPT["plan"], "query_scope": [scope]} for scope in ("sky", "sea", "sky")]
-    config, engine = scripted({**SCRIPT, "plan": plans, "analysis": analysis})
+    config, engine = scripted({**DOUBTFUL, "plan": plans, "analysis": analysis})
     graph = build_graph(config["configurable"]["program"], checkpointer=saver)
     first = graph.invoke(given(photo), THREAD)
     assert (first["iteration_count"], len(first["replan_history"])) == (2, 2)
@@ -134,6 +134,7 @@ def test_the_next_question_of_a_thread_starts_without_earlier_results(
     shown = [has_field(body, "feedback") for body in engine.bodies if stage_of(body) == "plan"]
     assert shown == [False, True, False]
     assert (second["iteration_count"], second["replan_history"]) == (0, [])
+    assert second["earlier_plans"] is second["kept_answers"] is None
 
 
 def test_an_error_is_cleared_before_the_next_question(photo: Path, tmp_path: Path) -> None:

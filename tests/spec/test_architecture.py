@@ -13,7 +13,7 @@ from agenticiqa.signatures.types import ExecutorOutput, SummarizerOutput
 from support.documents import ASSESSMENT, LOG_PROBS, PLAN
 from support.fake_server import field_of, has_field, stage_of
 from support.nodes import RATE, evidence, plan, scripted, state
-from support.scripted_answers import select
+from support.scripted_answers import LOOK_AGAIN, unsure
 
 LEVELS = range(1, 6)
 
@@ -50,9 +50,12 @@ def test_the_graph_replans_only_on_request_and_below_the_limit(
 @pytest.mark.parametrize(("limit", "plans"), [(0, 1), (1, 1), (2, 2), (4, 4)])
 def test_replanning_ends_at_the_limit_and_each_new_plan_gets_the_reason(photo: Path, limit: int, plans: int) -> None:
     """Insufficient evidence leads to new plans until the limit, and the planner receives the reason each time."""
-    # The analysis is never usable, so that the gap stays.
-    script: dict[str, Any] = {"analysis": "no idea", "selection": select, "assessment": ASSESSMENT}
-    config, engine = scripted({"plan": PLAN, **script})
+    # A doubt in the analysis stays.
+    decision = {"need_replan": True, "replan_reason": LOOK_AGAIN}
+    script: dict[str, Any] = {"analysis": unsure, "decision": decision, "assessment": ASSESSMENT}
+    regions = ("car", "sky", "sea", "cup")
+    different = [{**PLAN, "query_scope": [region], "distortions": {region: ["Blurs"]}} for region in regions]
+    config, engine = scripted({"plan": different, **script})
     given: AgenticIQAState = {"query": RATE, "image_path": str(photo), "max_replan_iterations": limit}
     for _ in range(plans + 1):
         for node in (planner_node, executor_node, summarizer_node):
@@ -63,7 +66,7 @@ def test_replanning_ends_at_the_limit_and_each_new_plan_gets_the_reason(photo: P
     first, *later = [body for body in engine.bodies if stage_of(body) == "plan"]
     assert len(later) == plans - 1
     assert not has_field(first, "feedback")
-    assert all("Distortion analysis failed" in field_of(body, "feedback") for body in later)
+    assert all(LOOK_AGAIN in field_of(body, "feedback") for body in later)
     assert given["iteration_count"] == len(given["replan_history"]) == min(limit, plans)
     assert 1 <= given["summarizer_result"].quality_score <= 5  # type: ignore[operator]
 

@@ -64,6 +64,16 @@ def analyse(severity: str) -> Any:
     return answer
 
 
+def unsure(request: Body) -> dict[str, Any]:
+    """Return an analysis with a doubt about every distortion."""
+    return {
+        "distortion_analysis": [
+            {"region": region, "type": name, "severity": "slight", "explanation": f"It is unclear if {name} is there."}
+            for region, name in pairs(request)
+        ]
+    }
+
+
 def select(request: Body) -> dict[str, Any]:
     """Select the first tool of the list for every distortion."""
     first = field_of(request, "available_tools").partition(" ")[0]
@@ -80,6 +90,10 @@ SCRIPT: Script = {
     "answer": ANSWER,
     "decision": STAND,
 }
+
+LOOK_AGAIN = "Look at the edges once more."
+# The evidence is always in doubt, and the model always requests a new plan.
+DOUBTFUL: Script = {**SCRIPT, "analysis": unsure, "decision": {"need_replan": True, "replan_reason": LOOK_AGAIN}}
 
 
 def config_for(server: Server, **changes: Any) -> Config:

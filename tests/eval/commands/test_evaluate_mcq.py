@@ -42,6 +42,28 @@ def scripted(query: str, options: dict[str, str]) -> str:
     return "" if "sign" in query else "A"
 
 
+def test_an_answer_is_not_lost_to_a_worse_one(tmp_path: Path) -> None:
+    """An answer without the analysis is requested once more; now the model gives no answer at all."""
+    archives.qbench(tmp_path)
+    run, config = tmp_path / "run", tmp_path / "c.yaml"
+    script: dict[str, Any] = dict.fromkeys(("location", "detection", "analysis", "selection"), bad_json())
+    script["answer"] = answers(lambda query, options: "A")
+    with fake_server(lambda body: by_stage(script)(body)) as server:
+        asking = [*config_for(server, config), "--no-cache"]
+        config.write_text(config.read_text() + config.read_text().replace("summarizer", "executor"))
+        command = [*EVALUATE, "qbench", "--root", str(tmp_path), "--out", str(run), *asking]
+        main(command)
+        before = {row["name"]: row["answer"] for row in rows_of(run)}
+        incomplete = [row["name"] for row in rows_of(run) if row["executor_evidence"]["failures"]]
+        assert incomplete
+        script["answer"] = bad_json()
+        for _ in range(2):
+            main(command)
+            assert {row["name"]: row["answer"] for row in rows_of(run)} == before
+            assert [row["name"] for row in rows_of(run)[len(before) :]] == incomplete, "once more"
+            assert report_of(run)["unparsed"] == 0
+
+
 def test_vanilla_then_circular_accuracy_of_a_scripted_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     archives.qbench(tmp_path)
     run = tmp_path / "run"

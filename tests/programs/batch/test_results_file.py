@@ -1,5 +1,6 @@
 """The file of finished rows: the traces of an interruption are repaired, and no row is lost."""
 
+import itertools
 import json
 import logging
 import os
@@ -14,6 +15,7 @@ from agenticiqa.programs.batch.results_file import (
     Identity,
     ResultsFile,
     Row,
+    better,
     kept_rows,
     latest_rows,
     resume,
@@ -191,6 +193,52 @@ def test_a_row_incomplete_after_unusable_answers_is_assessed_again(results: list
     resumed = resume(enumerate(row_of(A, **result) for result in results), {"job": A}, identify)
     assert resumed.again == ({reason: 1} if reason else {})
     assert resumed.finished == ({} if reason else {"job": len(results) - 1})
+
+
+def test_a_row_that_is_assessed_again_because_it_is_incomplete_is_known() -> None:
+    """Only an incomplete row can be better than the new one."""
+    for result, known in ((GAP, {"job": 0}), (NO_SCORE, {}), (SCORE, {})):
+        assert resume(enumerate([row_of(A, **result)]), {"job": A}, identify).incomplete == known
+
+
+WORST_FIRST: list[Row] = [
+    NO_SCORE,
+    *({**SCORE, "probability_source": source} for source in ("uniform", "reasoning", "salvaged_level")),
+    {**GAP, "probability_source": "salvaged_probs"},
+    {**SCORE, "probability_source": "salvaged_probs"},
+    {**SCORE, "executor_evidence": {"failures": {"distortion_detection": "", "distortion_analysis": ""}}},
+    GAP,
+    {**SCORE, "probability_source": "logprobs"},
+]
+UNANSWERED: Row = {"query_type": "mcq", "final_answer": "Unable to determine", "quality_reasoning": PARSING_FAILED}
+ANSWERED: Row = {"query_type": "mcq", "final_answer": "B", "quality_reasoning": "It is soft."}
+
+
+@pytest.mark.parametrize(("worse", "good"), [*itertools.pairwise(WORST_FIRST), (UNANSWERED, ANSWERED)])
+def test_the_better_of_two_results_stays(worse: Row, good: Row) -> None:
+    assert better(worse, good) is good
+    assert better(good, worse) == good
+
+
+@pytest.mark.parametrize("result", [*WORST_FIRST, UNANSWERED, ANSWERED])
+def test_of_two_equally_good_results_the_new_one_stays(result: Row) -> None:
+    new = {**result}
+    assert better(result, new) is new
+
+
+def test_a_better_earlier_row_is_appended_again_with_the_cost_of_the_new_attempt(tmp_path: Path) -> None:
+    """The last row of a job is the valid one for every reader, and the usage of all rows is what the attempts cost."""
+    earlier = row_of(A, **GAP, usage_by_stage={"scoring": {"calls": 1}})
+    new = row_of(A, **NO_SCORE, usage_by_stage={"scoring": {"calls": 3}})
+    with ResultsFile(tmp_path / "run.jsonl") as results:
+        first = results.append(earlier)
+        assert results.append_better({**earlier, "error": "no answer within 25 s"}, first) == first
+        last = results.append_better(new, first)
+        assert next(results.rows([last])) == {**earlier, "usage_by_stage": {"scoring": {"calls": 3}}}
+        resumed = resume(results.outlines(), {"job": A}, identify)
+        assert resumed.finished == {"job": last}, "it was assessed again once"
+        assert results.drop_replaced() == 0
+        assert results.append_better(new, None) > last
 
 
 @pytest.mark.parametrize(

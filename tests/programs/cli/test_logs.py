@@ -267,7 +267,9 @@ def test_an_unchanged_plan_is_logged_with_its_image(
     with fake_server(by_stage(script)) as server:
         asking = configuration(tmp_path, server.url)
         assert main(["assess", str(examples / "coffee.webp"), "--json", "--config", str(asking)]) == 0
-    (line,) = [line for line in capsys.readouterr().err.splitlines() if "the new plan equals the previous one" in line]
+    (line,) = [
+        line for line in capsys.readouterr().err.splitlines() if "the new plan does the same as an earlier" in line
+    ]
     assert line.startswith(f"{examples / 'coffee.webp'}: ")
 
 

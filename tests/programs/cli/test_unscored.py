@@ -9,6 +9,7 @@ import dspy
 import pytest
 
 from agenticiqa.eval.cli import main as every_command
+from agenticiqa.eval.report.page.kept_run import read_run
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.batch.assess_many import assess_many
 from agenticiqa.programs.cli.main import main
@@ -145,6 +146,49 @@ def test_incomplete_results_are_assessed_again_once(
     assert assess(server, "--resume") == OK
     assert len(server.requests) == asked, "a model that cannot do better is not asked for ever"
     assert "3 of 3 images were already assessed\n" in capsys.readouterr().err
+
+
+def test_a_score_is_not_lost_to_a_worse_answer(
+    album: Path, server: Server, ill: Ill, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A score from a part of an answer is requested once more; now the server gives nothing."""
+    ill.get_well()
+    ill.healthy = by_stage({**SCRIPT, "assessment": {"quality_reasoning": "Soft edges everywhere."}})
+    assert assess(server) == OK
+    before = [(row["image"], row["quality_score"], row["probability_source"]) for row in rows()]
+    assert {source for _, _, source in before} == {"uniform"}
+    ill.unusable = ("assessment",)
+    capsys.readouterr()
+    assert assess(server, "--resume", "--csv", "t.csv") == OK, "each image still has its score"
+    shown = capsys.readouterr().err
+    assert "assessed again: 3 without a usable model answer in one step" in shown
+    assert "; 3 images kept the earlier result, because the new one was worse" in shown
+    assert "removed" not in shown
+    assert "have no score" not in shown
+    assert [(row["image"], row["quality_score"], row["probability_source"]) for row in rows()] == before * 2
+    assert (summary()["kept_earlier"], summary()["unscored"], summary()["incomplete"]) == (3, 0, 3)
+    assert [line.split(",")[1] for line in Path("t.csv").read_text().splitlines()[1:]].count("") == 0
+
+    asked = len(server.requests)
+    assert assess(server, "--resume") == OK
+    assert len(server.requests) == asked, "it was asked again once"
+
+
+def test_evaluate_does_not_lose_a_score_to_a_worse_answer(album: Path, server: Server, ill: Ill) -> None:
+    """The report counts the usage of both attempts."""
+    Path("labels.csv").write_text("".join(["image,mos\n", *(f"album/{n:02}.png,{n + 1}\n" for n in range(IMAGES))]))
+    asking = ["--backend", "vllm.test", "--api-base", server.url, "--workers", "1", "--out", "run"]
+    ill.get_well()
+    ill.healthy = by_stage({**SCRIPT, "assessment": {"quality_reasoning": "Soft edges everywhere."}})
+    assert every_command(["evaluate", "labels.csv", *asking]) == OK
+    before = [row["quality_score"] for row in json_lines(Path("run/results.jsonl"))]
+    ill.unusable = ("assessment",)
+    for _ in range(2):
+        new_process()
+        assert every_command(["evaluate", "labels.csv", *asking]) == OK
+        assert [row["quality_score"] for row in json_lines(Path("run/results.jsonl"))] == before * 2
+        assert json.loads(Path("run/report.json").read_text())["unscored"] == 0
+    assert read_run(Path("run")).spent["scoring"].calls == 2 * 3 * IMAGES
 
 
 PARTS: list[Any] = [

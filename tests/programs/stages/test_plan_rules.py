@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenticiqa.programs.stages.plan_rules import enforce, expected_flags, violations
+from agenticiqa.programs.stages.plan_rules import effect_of, enforce, expected_flags, violations
 from agenticiqa.signatures.planner import PlanAnswer
-from agenticiqa.signatures.types import GLOBAL, PlanFlags
+from agenticiqa.signatures.types import GLOBAL, PlanFlags, PlannerOutput
 
 KNOWN = ["SSIM", "MS_SSIM", "topiq-fr"]
 FLAGS = ("distortion_detection", "distortion_analysis", "tool_selection", "tool_execution")
@@ -134,3 +134,68 @@ def test_a_replan_runs_all_applicable_sub_tasks() -> None:
     assert enforce(regional, **GIVEN).plan == flags("-A--")
     assert enforce(regional, **GIVEN, replanning=True).plan == flags("-ASE")
     assert enforce(answer(query_scope=["sky"]), **GIVEN, replanning=True).plan == flags("DASE")
+
+
+# --- what a plan does ------------------------------------------------------------------------------------------------
+
+
+def made(letters: str = "dase", **changed: Any) -> PlannerOutput:
+    """Return a plan with the flags of these letters: detection, analysis, selection and execution."""
+    fields: Mapping[str, Any] = {
+        "query_type": "IQA",
+        "query_scope": "Global",
+        "distortion_source": "Inferred",
+        "distortions": None,
+        "reference_mode": "No-Reference",
+        "required_tool": None,
+        **changed,
+    }
+    return PlannerOutput(plan=flags(letters), **fields)
+
+
+NOISE, BOTH = {"Global": ["Noise"]}, ["sky", "sea"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (made(), made(distortions=NOISE)),
+        (made(), made(distortions={"Global": ["Blurs"], "sky": ["Noise"]})),
+        (made("-ase"), made("dase")),  # nothing is named, so it is detected for the analysis
+        (made(query_scope=BOTH), made(query_scope=["Sea", "sky"])),
+        (
+            made("-ase", distortions={"Global": ["Noise", "Blurs"]}),
+            made("-ase", distortions={"Global": ["Blurs", "Noise"]}),
+        ),
+        (made(required_tool="NIQE"), made("da-e", required_tool="niqe")),
+        (made(required_tool=["NIQE", "PIQE"]), made(required_tool=["PIQE", "NIQE"])),
+        (made("da--"), made("da-e")),  # no tools to run
+        (made("da--"), made("da--", required_tool="NIQE")),
+    ],
+)
+def test_plans_that_do_the_same_have_equal_effects(one: PlannerOutput, other: PlannerOutput) -> None:
+    assert one != other
+    assert effect_of(one) == effect_of(other)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        made(query_type="Other"),
+        made(query_scope=["sky"]),
+        made("-ase", distortions=NOISE),
+        made("d-se"),
+        made("da--"),
+        made("das-"),
+        made(required_tool="NIQE"),
+    ],
+)
+def test_plans_that_do_something_else_have_other_effects(other: PlannerOutput) -> None:
+    assert effect_of(other) != effect_of(made())
+
+
+def test_distortions_count_where_they_are_not_detected() -> None:
+    """A region without names is examined, the others are not."""
+    named = made("-ase", query_scope=BOTH, distortions={"sky": ["Noise"]})
+    assert effect_of(named) != effect_of(made("-ase", query_scope=BOTH, distortions={"sky": ["Blurs"]}))
+    assert effect_of(named) != effect_of(made("-ase", query_scope=BOTH, distortions={"Global": ["Noise"]}))

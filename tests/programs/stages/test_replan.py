@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from agenticiqa.programs.stages.evidence import what_is_missing
 from agenticiqa.programs.stages.protocols import Decided, ReplanVerdict
-from agenticiqa.programs.stages.replan import Replan, replan_judge
+from agenticiqa.programs.stages.replan import Replan, as_final, replan_judge
 from agenticiqa.signatures.types import PARSING_FAILED, ExecutorOutput, SummarizerOutput
 from support.engine import ScriptedEngine, scripted_backend
 from support.fake_server import bad_json, by_stage
@@ -44,10 +45,9 @@ def test_a_model_is_asked_about_a_doubt() -> None:
     [
         (evidence("moderate", 4.5), 0, {}),
         (DOUBTFUL, 2, {}),
-        (DOUBTFUL.model_copy(update={"failures": {"tool_selection": "no answer"}}), 0, {}),
         (DOUBTFUL.model_copy(update={"quality_scores": None}), 0, {"measure": True}),
     ],
-    ids=["no doubt", "the limit is reached", "a failure is a gap", "a score is missing"],
+    ids=["no doubt", "the limit is reached", "a score is missing"],
 )
 def test_no_model_is_asked_without_a_doubt_to_decide(
     found: ExecutorOutput, iteration: int, flags: dict[str, bool]
@@ -92,12 +92,6 @@ REJECTED = {"replan": ["empty"]}
         (DOUBTFUL, ReplanVerdict(["Measure the cup."], REJECTED), 1, "Measure the cup."),
         (DOUBTFUL, ReplanVerdict(["Measure the cup."], REJECTED), 2, None),
         (DOUBTFUL, ReplanVerdict((), REJECTED), 0, None),
-        (
-            DOUBTFUL.model_copy(update={"failures": {"tool_selection": "no answer"}}),
-            ReplanVerdict((), REJECTED),
-            0,
-            "Tool selection failed: no answer",
-        ),
     ],
 )
 def test_a_reason_requests_a_replan_until_the_limit(
@@ -107,6 +101,41 @@ def test_a_reason_requests_a_replan_until_the_limit(
     assert (decided.result.need_replan, decided.result.replan_reason) == (reason is not None, reason)
     assert decided.result.final_answer == "B"
     assert decided.rejected_answers == REJECTED
+
+
+EVERYTHING = {"analyse": True, "measure": True}
+
+
+@pytest.mark.parametrize("failed", ["distortion_detection", "distortion_analysis", "tool_selection"])
+def test_a_sub_task_that_failed_requests_no_replan(failed: str) -> None:
+    """A new plan would not make the model's answers usable; what is missing is missing because of it."""
+    missing = {"quality_scores": {}} if failed == "tool_selection" else {"distortion_analysis": None}
+    found = evidence().model_copy(update={**missing, "failures": {failed: "no usable answer in 3 attempts"}})
+    for judge in (None, replan_judge(backend=scripted_backend(by_stage({}))[0])):
+        replan = Replan(judge)
+        assert not replan.needs_verdict(plan(**EVERYTHING), found, 0, 2)
+        decided = replan(
+            plan=plan(**EVERYTHING),
+            evidence=found,
+            result=ANSWER,
+            verdict=ReplanVerdict(),
+            iteration=0,
+            max_iterations=2,
+        )
+        assert decided.result == ANSWER
+    assert what_is_missing(found).endswith(f"The model gave no usable answer for: {failed.replace('_', ' ')}.")
+
+
+def test_the_reason_stays_in_a_result_that_is_final_without_a_further_plan() -> None:
+    asking = ANSWER.model_copy(
+        update={"need_replan": True, "replan_reason": "Missing tool scores for sky; Look again."}
+    )
+    expected = "Soft edges. The evidence is still insufficient: Missing tool scores for sky; Look again."
+    final = as_final(asking)
+    assert (final.quality_reasoning, final.need_replan, final.replan_reason) == (expected, False, None)
+    assert as_final(asking.model_copy(update={"quality_reasoning": expected})).quality_reasoning == expected, "once"
+    at_limit = decide(DOUBTFUL, ReplanVerdict(["Look at the sky."]), 2).result
+    assert at_limit.quality_reasoning == "Soft edges. The evidence is still insufficient: Look at the sky."
 
 
 def test_an_unanswered_result_requests_no_replan() -> None:
