@@ -157,10 +157,11 @@ def _riff_chunks(data: bytes) -> Iterator[tuple[bytes, memoryview]]:
     at, end = 12, 8 + int.from_bytes(data[4:8], "little")
     _require(data[8:12] == b"WEBP" and end <= len(data), "an unusual beginning")
     while at < end:
-        size = int.from_bytes(data[at + 4 : at + 8], "little")
-        _require(at + 8 + size <= end, "a chunk of an impossible length")
-        yield data[at : at + 4], memoryview(data)[at + 8 : at + 8 + size]
-        at += 8 + size + size % 2
+        kind, start, size = data[at : at + 4], at + 8, int.from_bytes(data[at + 4 : at + 8], "little")
+        at = start + size + size % 2
+        _require(start + size <= end, "a chunk of an impossible length")
+        _require(not any(data[start + size : at]), "padding that is not zero")  # libwebp reads it
+        yield kind, memoryview(data)[start : start + size]
 
 
 def _as_webp(chunks: list[tuple[bytes, bytes | memoryview]]) -> Parts:
