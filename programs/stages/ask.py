@@ -385,8 +385,8 @@ def _with_images(example: Mapping[str, Any] | dspy.Example, images: list[str]) -
 
 
 def _shown(image: Any) -> Any:
-    """Return an image of an example in a form that DSPy shows unchanged, without metadata."""
-    if isinstance(image, str) and image.startswith(SAVED_START) and image.endswith(SAVED_END):  # of a saved state
+    """Return an image of an example, or the text of one in a saved state, as DSPy shows it; without metadata."""
+    if isinstance(image, str) and image.startswith(SAVED_START) and image.endswith(SAVED_END):
         return _DATA_URI.sub(lambda uri: _clean_uri(uri[0]), image)
     if isinstance(image, dspy.Image):
         return dspy.Image(_clean_uri(image.url)) if _DATA_URI.match(image.url) else image

@@ -18,6 +18,7 @@ from agenticiqa.programs.images.metadata import UnclearStructure, is_clear, with
 from agenticiqa.programs.images.pairs import load_checked
 from support.metadata_places import (
     ADOBE,
+    IN_PNG,
     JFIF,
     MARK,
     SRGB,
@@ -29,7 +30,7 @@ from support.metadata_places import (
     riff_chunks,
     segment,
 )
-from support.odd_colors import EIGHT_WAYS, encoded
+from support.odd_colors import EIGHT_WAYS, encoded, gama, png
 
 PIXELS = np.asarray(
     Image.fromarray(np.random.default_rng(5).integers(0, 256, (5, 7, 3), dtype=np.uint8)).resize((56, 40))
@@ -94,6 +95,30 @@ def test_the_file_is_sent_as_it_is_on_request(name: str) -> None:
     assert MARK not in load_checked(kept, None).image.data or "zTXt" in name, "the settings of each program count"
 
 
+SENT_AS_PIXELS = {
+    "GIF": encoded(PIXELS, "GIF", comment=MARK),
+    "TIFF": encoded(PIXELS, "TIFF", description=MARK.decode()),
+    "AVIF": encoded(PIXELS, "AVIF", exif=exif(), xmp=MARK),
+    "JPEG 2000": encoded(PIXELS, "JPEG2000", comment=MARK),
+    "CMYK JPEG": encoded(Image.fromarray(PIXELS).convert("CMYK"), "JPEG", exif=exif(), comment=MARK),
+    "PNG with alpha": IN_PNG["tEXt"](encoded(np.dstack([PIXELS, PIXELS[..., :1]]), "PNG", exif=exif())),
+    "PNG of another gamma": IN_PNG["tEXt"](png(PIXELS, gama(1.0))),
+}
+
+
+@pytest.mark.parametrize("keep", [False, True])
+@pytest.mark.parametrize("kind", SENT_AS_PIXELS)
+def test_an_image_that_is_encoded_anew_has_no_metadata(kind: str, keep: bool) -> None:
+    data = SENT_AS_PIXELS[kind]
+    assert MARK in data
+    for given in (data, Image.open(io.BytesIO(data))):
+        image = load_checked(given, None, ImageSettings(keep_metadata=keep)).image
+        for one in (image, *(image.sent_as(formats) for formats in FORMATS)):
+            assert one.sent.startswith("measured pixels")
+            assert MARK not in one.data
+            assert not Image.open(io.BytesIO(one.data)).info.keys() & {"exif", "icc_profile", "comment", "xmp"}
+
+
 @pytest.mark.parametrize("orientation", range(1, 9))
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP"])
 @pytest.mark.parametrize("keep", [False, True])
@@ -154,6 +179,7 @@ UNCLEAR = {
     "JPEG with bytes between segments": JPEG[:20] + MARK + JPEG[20:],
     "JPEG with an unknown segment": JPEG[:-2] + segment(0xDC, MARK) + JPEG[-2:],
     "PNG with an unknown needed chunk": PNG[:33] + chunk(b"PRVT", MARK) + PNG[33:],
+    "PNG with a wrong checksum": PNG[:33] + chunk(b"tEXt", b"a\0" + MARK)[:-1] + b"?" + PNG[33:],
     "PNG with pixels in two places": _cut_pixels(PNG),
     "PNG without an end": PNG[:-12] + chunk(b"tEXt", b"a\0" + MARK),
     "PNG of one moving frame": _animated("PNG"),
@@ -194,7 +220,9 @@ def test_a_damaged_file_is_refused_or_sent_with_the_measured_pixels(name: str) -
         data = bytearray(given)
         for _ in range(chance.randint(1, 3)):
             at = chance.randrange(2, chance.choice([60, len(data)]))
-            data[at : at + chance.choice([0, 1, 1])] = bytes(chance.randrange(256) for _ in range(chance.choice([0, 1])))
+            data[at : at + chance.choice([0, 1, 1])] = bytes(
+                chance.randrange(256) for _ in range(chance.choice([0, 1]))
+            )
         try:
             image = load(bytes(data))
         except ImageError:
