@@ -10,7 +10,7 @@ kind (decided by content)       sent to a model  measured (8-bit sRGB)
 the same, unusual structure     pixels           as decoded; metadata cannot be told from pixels for certain
 BMP, TIFF, GIF, HEIC, AVIF ...  pixels           as decoded (HEIC and HEIF by the extra ``heic``)
 several frames or pages         pixels           the first, or the full picture if that is a thumbnail
-several pictures in a JPEG      the file         the first
+several pictures in a JPEG      the first        the first
 EXIF orientation                pixels           rotated upright; XMP orientation is ignored
 transparency                    pixels           composited over white
 16-bit gray                     pixels           v / 257, rounded

@@ -52,8 +52,8 @@ CUT_OFF = "the answer was cut off at max_tokens; use fewer words."
 
 IMAGE_OR_NONE = dspy.Image | None
 
-# The text that DSPy reports for an empty answer, with and without log-probabilities.
 _DATA_URI = re.compile(r'data:[^"\s]+')
+# The text that DSPy reports for an empty answer, with and without log-probabilities.
 _NO_TEXT = re.compile(r"(None|\{'text': (''|None).*)?", re.DOTALL)
 _FIELD_OF_THOUGHTS = re.compile(r"\[([\w.-]+)\] ")
 
