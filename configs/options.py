@@ -170,6 +170,7 @@ class SentKeys:
 
     Attributes:
         max_side: The longest side of this copy, at least 32 pixels; by default images are not scaled.
+        keep_metadata: Whether a JPEG, PNG or WebP is sent with its EXIF, XMP, IPTC, texts and thumbnails.
     """
 
     max_side: Annotated[
@@ -181,6 +182,14 @@ class SentKeys:
         ),
         Ge(SMALLEST_SENT),
     ] = None
+    keep_metadata: Annotated[
+        bool,
+        Option(
+            "--keep-metadata",
+            "send photos with their metadata, such as the GPS position. By default, it is taken out; the pixels stay "
+            "unchanged",
+        ),
+    ] = False
 
 
 @dataclass(frozen=True)

@@ -75,9 +75,10 @@ class AgenticIQA(SavedProgram):
         lm: The model of every stage, instead of ``backend``: a ``dspy.LM``, or its name.
         max_replan_iterations: The most further plans for one question.
         max_side: The longest side, in pixels, of the copy that a model receives; by default it is not scaled.
+        keep_metadata: Whether a model receives photos with their metadata, such as the GPS position.
         max_pixels: The most pixels that an image may have.
         align: Whether to find and undo a shift, a crop or another scale, and compare only what both images show.
-        image_settings: All settings of images; the three arguments above replace single ones.
+        image_settings: All settings of images; the four arguments above replace single ones.
         backend: A model as a configuration names it ("openai.gpt-4o"); by default DSPy's model is asked (see
             ``backends.choice.models_to_ask``).
         api_base: The address of its server, if it is not at its provider.
@@ -110,6 +111,7 @@ class AgenticIQA(SavedProgram):
         lm: dspy.BaseLM | str | None = None,
         max_replan_iterations: int = 2,
         max_side: int | None = None,
+        keep_metadata: bool | None = None,
         max_pixels: int | None = None,
         align: bool | None = None,
         image_settings: ImageSettings = DEFAULT_SETTINGS,
@@ -146,7 +148,7 @@ class AgenticIQA(SavedProgram):
         self.summarizer = summarizer or default().summarizer
         self.replan = replan or default().replan
         self.max_replan_iterations = max_replan_iterations
-        own = {"max_side": max_side, "max_pixels": max_pixels, "align": align}
+        own = {"max_side": max_side, "keep_metadata": keep_metadata, "max_pixels": max_pixels, "align": align}
         changes: dict[str, Any] = {name: value for name, value in own.items() if value is not None}
         self.image_settings = replace(image_settings, **changes)
         self.backend = "custom" if any(stages) else backend_name(config)

@@ -12,10 +12,12 @@ from pybase64 import b64encode
 
 from agenticiqa.programs.images.arrays import lossless, rgb
 from agenticiqa.programs.images.memo import Memo
+from agenticiqa.programs.images.metadata import without_metadata
 
 if TYPE_CHECKING:
     import dspy
 
+    from agenticiqa.configs.options import SentKeys
     from agenticiqa.signatures.types import Box
 
 FORMS = {"image/png": "PNG", "image/webp": "WebP"}
@@ -33,8 +35,10 @@ class LoadedImage:
         pixels: The measured pixels: uint8 RGB, shape (height, width, 3), read-only.
         notes: A sentence for each change that was made.
         sha256: The hex digest of the bytes as they were given, or of ``data`` for a PIL image or an array.
-        file: The bytes of the file, which a model receives if every viewer shows them alike; else ``None``.
+        file: The bytes of the file, if every viewer shows them alike; else ``None``. A model receives them, without
+            their metadata (see ``images.metadata``).
         mime: The media type of the data sent to a model.
+        keeps_metadata: Whether a model receives ``file`` as it is.
         shown: The pixels that a model receives without loss if ``file`` is ``None``; by default ``pixels``.
         has_doubtful_colors: Whether colors could not be converted to sRGB.
         assessed_box: The part to assess (see ``images.borders``), in pixels of the whole image, as the boxes of regions
@@ -49,6 +53,7 @@ class LoadedImage:
     sha256: str = ""
     file: bytes | None = None
     mime: str = "image/png"
+    keeps_metadata: bool = False
     shown: np.ndarray | None = None
     has_doubtful_colors: bool = False
     assessed_box: "Box | None" = None
@@ -56,7 +61,8 @@ class LoadedImage:
 
     def __post_init__(self) -> None:
         if not self.sha256:
-            object.__setattr__(self, "sha256", hashlib.sha256(self.data).hexdigest())
+            given = self.data if self.file is None else self.file
+            object.__setattr__(self, "sha256", hashlib.sha256(given).hexdigest())
 
     def __repr__(self) -> str:
         return f"<LoadedImage {self.source!r}: {self.width}x{self.height}, {self.mime}, {len(self.data)} bytes>"
@@ -94,18 +100,22 @@ class LoadedImage:
 
     @cached_property
     def data(self) -> bytes:
-        """The bytes that a model receives: those of the file, or of a PNG or WebP made of the pixels."""
-        return lossless(self._shown, self.mime.rpartition("/")[2].upper()) if self.file is None else self.file
+        """The bytes that a model receives: the file without its metadata, or a PNG or WebP made of the pixels."""
+        if self.file is None:
+            return lossless(self._shown, self.mime.rpartition("/")[2].upper())
+        return self.file if self.keeps_metadata else without_metadata(self.file)
 
     @cached_property
     def sent_sha256(self) -> str:
         """The hex digest of ``data``."""
-        return self.sha256 if self.file is not None else hashlib.sha256(self.data).hexdigest()
+        return self.sha256 if self.data is self.file else hashlib.sha256(self.data).hexdigest()
 
     @property
     def sent(self) -> str:
         """A description of the data that a model receives."""
-        return "file" if self.file is not None else f"measured pixels ({FORMS[self.mime]})"
+        if self.file is None:
+            return f"measured pixels ({FORMS[self.mime]})"
+        return "file" if self.data is self.file else "file without metadata"
 
     @property
     def sent_size(self) -> tuple[int, int]:
@@ -162,6 +172,19 @@ class LoadedImage:
     def _encoded(self, mime: str) -> "LoadedImage":
         """Return this image as its pixels in that format, the same object each time."""
         return self.memo.once(("sent as", mime), lambda: replace(self, file=None, mime=mime))
+
+    def to_send(self, settings: "SentKeys") -> "LoadedImage":
+        """Return this image so that a model receives what the settings say.
+
+        Args:
+            settings: Whether metadata is kept, and the size of the copy.
+
+        Returns:
+            The image with the same ``pixels``; this one if nothing changes.
+        """
+        keeps = settings.keep_metadata
+        image = self if keeps == self.keeps_metadata else replace(self, keeps_metadata=keeps)
+        return image.sent_within(settings.max_side)
 
     def sent_within(self, max_side: int | None) -> "LoadedImage":
         """Return this image so that a model receives a copy of at most this size (Lanczos).

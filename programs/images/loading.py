@@ -1,15 +1,16 @@
 """Load images so that models, metrics and pages all get the pixels that a viewer shows.
 
 The table shows the treatment of each kind, always noted in ``LoadedImage.notes``. ``pixels`` are the measured pixels; a
-model receives them as PNG or lossless WebP, unless it receives the bytes of the file.
+model receives them as PNG or lossless WebP, unless it receives the file, without its metadata (``images.metadata``).
 
 ==============================  ===============  ================================================================
 kind (decided by content)       sent to a model  measured (8-bit sRGB)
 ==============================  ===============  ================================================================
 8-bit JPEG, PNG, WebP in sRGB   the file         as decoded; gray and palette become RGB
+the same, unusual structure     pixels           as decoded; metadata cannot be told from pixels for certain
 BMP, TIFF, GIF, HEIC, AVIF ...  pixels           as decoded (HEIC and HEIF by the extra ``heic``)
 several frames or pages         pixels           the first, or the full picture if that is a thumbnail
-several pictures in a JPEG      the file         the first
+several pictures in a JPEG      the first        the first
 EXIF orientation                pixels           rotated upright; XMP orientation is ignored
 transparency                    pixels           composited over white
 16-bit gray                     pixels           v / 257, rounded
@@ -34,6 +35,7 @@ from PIL import Image
 from agenticiqa.programs.images.decoding import MAX_PIXELS, decode, open_bytes, open_header, refuse, upright_size
 from agenticiqa.programs.images.loaded import LoadedImage
 from agenticiqa.programs.images.main_picture import MAY_BEGIN_SMALL
+from agenticiqa.programs.images.metadata import is_clear
 from agenticiqa.programs.images.sources import ImageSource, UndecodedImage, path_of, read_source
 
 
@@ -59,7 +61,8 @@ def load(source: ImageSource, *, max_pixels: int = MAX_PIXELS) -> LoadedImage:
     decoded = decode(opened.source, image, max_pixels, frames=isinstance(content, bytes))
     notes, digest, file = (*opened.notes, *decoded.notes), "", None
     if isinstance(content, bytes):
-        digest, file = hashlib.sha256(content).hexdigest(), content if decoded.mime else None
+        digest = hashlib.sha256(content).hexdigest()
+        file = content if decoded.mime and is_clear(content) else None
     mime, doubtful = decoded.mime if file else "image/png", decoded.has_doubtful_colors
     return LoadedImage(opened.source, decoded.pixels, notes, digest, file, mime, has_doubtful_colors=doubtful)
 

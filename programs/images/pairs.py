@@ -59,7 +59,8 @@ def load_checked(
 
     A reference of another size is refused, unless ``resize_reference`` scales it to the image's size (Lanczos), for the
     model as well; its ``sha256`` stays that of the file. With ``max_side`` in the settings, a model receives a
-    smaller copy of images with a longer side above it; they are measured as they are.
+    smaller copy of images with a longer side above it; they are measured as they are. It receives the metadata of a
+    file only with ``keep_metadata``.
 
     With ``align`` a shifted pair, a part, and a picture at another scale are reduced to their overlap, at the image's
     size: the image is cropped, the reference is cropped and, where whole pixels do not suffice, resampled (Lanczos).
@@ -67,7 +68,7 @@ def load_checked(
     """
     first = load(image, max_pixels=settings.max_pixels)
     if reference is None:
-        return Pair(first.sent_within(settings.max_side))
+        return Pair(first.to_send(settings))
     size = first.size
     first = _to_compare(first)  # a smaller copy, before the other image is decoded
     second = load(reference, max_pixels=settings.max_pixels)
@@ -78,7 +79,7 @@ def load_checked(
     first, second, check = _compared(first, second, settings.align, resize_reference)
     if check.sentence:
         first = replace(first, notes=(*first.notes, check.sentence))
-    return Pair(first.sent_within(settings.max_side), second.sent_within(settings.max_side), check)
+    return Pair(first.to_send(settings), second.to_send(settings), check)
 
 
 def _compared(

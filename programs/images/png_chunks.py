@@ -44,7 +44,7 @@ def open_png(data: bytes) -> Image.Image:
     It changes a setting of Pillow meanwhile, so the caller holds a lock. Raises ValueError for a wrong checksum of
     another chunk, and what Pillow raises.
     """
-    chunks = [*islice(_chunks(data), MOST_CHUNKS)]
+    chunks = [*islice(chunks_of(data), MOST_CHUNKS)]
     if len(chunks) == MOST_CHUNKS:
         raise ValueError(f"it has {MOST_CHUNKS} chunks or more")
     view = memoryview(data)
@@ -75,7 +75,7 @@ def open_png(data: bytes) -> Image.Image:
     return image
 
 
-def _chunks(data: bytes) -> Iterator[Chunk]:
+def chunks_of(data: bytes) -> Iterator[Chunk]:
     """Yield the complete chunks of a PNG up to IEND."""
     at, kind = len(SIGNATURE), b""
     while at + 12 <= len(data) and kind != b"IEND":

@@ -28,6 +28,8 @@ from agenticiqa.programs.backends.held_images import hold
 from agenticiqa.programs.backends.run_context import Turn, asking, current, spending_of
 from agenticiqa.programs.errors import ImageError, StateError, Unanswered, excerpt
 from agenticiqa.programs.images import LoadedImage, load
+from agenticiqa.programs.images.metadata import UnclearStructure, without_metadata
+from agenticiqa.programs.images.sources import read_source
 from agenticiqa.programs.stages import progress
 from agenticiqa.programs.stages.protocols import RejectedAnswers
 from agenticiqa.programs.stages.side_by_side import StageModule
@@ -55,6 +57,7 @@ ANYTHING = Requested()
 FEWEST_WORDS = 4  # words of a sentence that an answer must not copy
 _QUOTED = re.compile(r"[\"“]([^\"“”]+)[\"”]")
 
+_DATA_URI = re.compile(r'data:[^"\s]+')
 # The text that DSPy reports for an empty answer, with and without log-probabilities.
 _NO_TEXT = re.compile(r"(None|\{'text': (''|None).*)?", re.DOTALL)
 _FIELD_OF_THOUGHTS = re.compile(r"\[([\w.-]+)\] ")
@@ -548,16 +551,28 @@ def image_fields(signature: type[dspy.Signature]) -> list[str]:
 
 
 def _with_images(example: Mapping[str, Any] | dspy.Example, images: list[str]) -> Any:
-    originals = {name: example[name] for name in images if name in example and not _is_shown(example[name])}
-    if not originals:
-        return example
-    return {**dict(example.items()), **{name: load(image).to_dspy() for name, image in originals.items()}}
+    given = {name: example[name] for name in images if name in example and example[name] is not None}
+    return {**dict(example.items()), **{name: _shown(image) for name, image in given.items()}} if given else example
 
 
-def _is_shown(value: Any) -> bool:
-    """Return whether DSPy can show the value unchanged: an image, an image of a saved state, or ``None``."""
-    saved = isinstance(value, str) and value.startswith(SAVED_START) and value.endswith(SAVED_END)
-    return value is None or saved or isinstance(value, dspy.Image)
+def _shown(image: Any) -> Any:
+    """Return an image of an example, or the text of one in a saved state, as DSPy shows it; without metadata."""
+    if isinstance(image, str) and image.startswith(SAVED_START) and image.endswith(SAVED_END):
+        return _DATA_URI.sub(lambda uri: _clean_uri(uri[0]), image)
+    if isinstance(image, dspy.Image):
+        return dspy.Image(_clean_uri(image.url)) if _DATA_URI.match(image.url) else image
+    return load(image).to_dspy()
+
+
+def _clean_uri(uri: str) -> str:
+    """Return a data URI of the image without metadata; one without metadata is not decoded."""
+    content = read_source(uri).content
+    try:
+        if isinstance(content, bytes) and without_metadata(content) is content:
+            return uri
+    except UnclearStructure:
+        pass
+    return str(load(uri).to_dspy().url)
 
 
 def reason(error: dspy.AdapterParseError) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 import dspy
 import pytest
 from dspy import lm15
+from PIL import Image
 
 from agenticiqa.programs.backends.held_images import (
     HOST,
@@ -24,10 +25,10 @@ MEGABYTES = 3
 
 
 @pytest.fixture(scope="module")
-def large(tmp_path_factory: pytest.TempPathFactory, examples: Path) -> Path:
-    """A photo with 3 MB after its end."""
-    path = tmp_path_factory.mktemp("images") / "large.jpg"
-    path.write_bytes((examples / "coffee_jpeg.jpg").read_bytes() + os.urandom(MEGABYTES * 1_000_000))
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A PNG of noise, 3 MB."""
+    path = tmp_path_factory.mktemp("images") / "large.png"
+    Image.frombytes("RGB", (1000, MEGABYTES * 1_000_000 // 3000), os.urandom(MEGABYTES * 1_000_000)).save(path)
     return path
 
 

@@ -1,12 +1,10 @@
 """The data of a loaded image that a model receives."""
 
 from dataclasses import replace
-from io import BytesIO
 
 import numpy as np
 import pytest
 from PIL import Image
-from PIL.ExifTags import Base as ExifTag
 
 from agenticiqa.programs.images import LoadedImage, load
 from support.distortion_levels import scene
@@ -36,15 +34,6 @@ def test_a_copy_within_max_side_is_sent_and_the_image_is_measured_unchanged(
 @pytest.mark.parametrize("most", [None, 300, 5000])
 def test_a_small_image_is_sent_unchanged(image: LoadedImage, most: int | None) -> None:
     assert image.sent_within(most) is image
-
-
-def test_only_the_file_itself_has_its_metadata() -> None:
-    exif, buffer = Image.Exif(), BytesIO()
-    exif[ExifTag.ImageDescription] = "where it was taken"
-    Image.fromarray(scene(200, 300)).save(buffer, "JPEG", exif=exif)
-    image = load(buffer.getvalue())
-    others = [image.sent_within(299), image.sent_as(["image/png"])]
-    assert [b"where it was taken" in each.data for each in [image, *others]] == [True, False, False]
 
 
 def test_a_server_without_the_format_receives_the_pixels_as_png(image: LoadedImage) -> None:

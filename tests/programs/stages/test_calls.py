@@ -216,7 +216,8 @@ def test_another_image_question_or_setting_is_not_answered_from_the_cache(photo:
         program_for(server)(photo)
         one = len(server.of("assessment"))
         changed = tmp_path / "changed.jpg"
-        changed.write_bytes(photo.read_bytes() + b"\0")  # after the end of the picture: the pixels are the same
+        header = b"JFIF\0\1\1"  # then the resolution: the pixels are the same
+        changed.write_bytes(photo.read_bytes().replace(header + b"\0\0\1\0\1", header + b"\1\0\x48\0\x48"))
         program_for(server)(changed)
         program_for(server)(photo, "Rate the quality, please.")
         program_for(server, summarizer={"seed": 5})(photo)
