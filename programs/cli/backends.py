@@ -55,7 +55,7 @@ def run(args: Namespace) -> int:
         try:
             answered.append((stage, roles, ask_small_question(stage) if args.probe else None))
         except (dspy.LMError, BackendError) as error:
-            print_error(f"{name_of(stage).replace('//', '/')}: {error}")
+            print_error(str(error))  # it names the model
     rows = [*offline_row(config), *(row(*use) for use in answered)]
     providers = provider_rows()
     if args.json:
