@@ -78,7 +78,7 @@ class Price(Section):
         return Price(input=self.input * self.batch, output=self.output * self.batch, batch=1)
 
 
-class StageConfig(Section, RequestKeys):  # type: ignore[misc]  # mypy: is Section frozen?
+class StageConfig(Section, RequestKeys):
     """The backend of one stage and its parameters; ``RequestKeys`` has two of them, which are also options.
 
     ``backend`` is ``offline`` (rules and measurements; nothing is sent), ``dspy`` (the model that the Python program

@@ -27,11 +27,10 @@ def full_context(wire: "Server", request: lm15.Request, response: lm15.Response)
     size = context_size(wire)
     if size is not None and read + written < size - LEFT:
         return None  # the server has another limit of its own
-    of = f"of {size:,}" if size is not None else f"although {most:,} were allowed"
+    filled = f"its {size:,} tokens are" if size is not None else "they are"
     return (
-        f"the context of the server is full: the prompt has {read:,} tokens, and the answer was cut off after "
-        f"{written:,}, {of}. Set a larger context at the server ({context.option}), or send a smaller image with "
-        "--max-side"
+        f"the answer was cut off after {written:,} of at most {most:,} tokens, because the context of the server is "
+        f"full: {filled} {read:,} of the prompt and {written:,} of the answer; {context.remedy}"
     )
 
 
@@ -41,9 +40,9 @@ def context_size(wire: "Server") -> int | None:
     A server that loads one model accepts any name for it, so a single entry counts for every model.
     """
     row = wire.provider.context
-    listed = wire.listed(row.path) if row else None
-    entries = next((value for key in ("data", "models") if isinstance(value := (listed or {}).get(key), list)), [])
-    entries = [entry for entry in entries if isinstance(entry, dict)]
+    listed = (wire.listed(row.path) if row else None) or {}
+    models = listed.get("data") or listed.get("models")
+    entries = [entry for entry in models if isinstance(entry, dict)] if isinstance(models, list) else []
     own = [entry for entry in entries if wire.model in (entry.get("id"), entry.get("name"), entry.get("model"))]
     found: Any = own[0] if own else entries[0] if len(entries) == 1 else None
     for name in row.field.split(".") if row else ():

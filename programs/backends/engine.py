@@ -4,7 +4,7 @@ The DSPy adapter (``backends.dspy_adapter``) requests the form of the answer; DS
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -24,7 +24,7 @@ from agenticiqa.programs.backends.models import image_tokens
 from agenticiqa.programs.backends.providers import TokenLimit
 from agenticiqa.programs.backends.run_context import current, spend
 from agenticiqa.programs.backends.usage import Spent
-from agenticiqa.signatures.answers.tokens import level_token_only
+from agenticiqa.signatures.answers.tokens import level_probabilities_from_tokens, level_token_only
 
 if TYPE_CHECKING:
     from agenticiqa.programs.backends.wire import Server
@@ -139,8 +139,8 @@ class Model:
         """Return the response for DSPy, and record its usage in ``spent`` at this share of the price.
 
         Raises ``lm15.InvalidRequestError`` if the model refused to answer, and ``lm15.ContextLengthError`` if the
-        answer was cut off by a full context before its tokens named a level. A larger ``max_tokens`` and a further
-        attempt, with a longer prompt, would not help.
+        answer was cut off by a full context. A larger ``max_tokens`` and a further attempt, with a longer prompt, would
+        not help. An answer with the probabilities of the levels in its tokens is returned.
         """
         spent.input_tokens = response.usage.input_tokens or 0
         spent.output_tokens = response.usage.output_tokens or 0
@@ -159,10 +159,11 @@ class Model:
         spelled = "".join(logprob.token for logprob in logprobs)
         if masked(spelled, self.wire.secrets) != spelled:  # a secret in several tokens
             logprobs = ()
-        level_tokens = level_token_only(logprobs)
-        if not level_tokens and (full := full_context(self.wire, request, response)):
+        logprobs = level_token_only(logprobs)
+        full = full_context(self.wire, request, response)
+        if full and not _gives_levels(logprobs):
             raise lm15.ContextLengthError(full)
-        return replace(response, logprobs=level_tokens or None, provider_data=None)
+        return replace(response, logprobs=logprobs or None, provider_data=None)
 
     def highest_usd(self, request: lm15.Request) -> float | None:
         """Return the most that a request can cost; ``None`` without a price."""
@@ -174,3 +175,8 @@ class Model:
         tokens = characters // CHARACTERS_PER_TOKEN
         tokens += sum(image_tokens(self.stage.backend, size) for size in held_sizes())
         return self.price.usd(max(tokens, self.most_input), max(request.config.max_tokens or 0, self.most_output))
+
+
+def _gives_levels(logprobs: Sequence[lm15.TokenLogprob]) -> bool:
+    reading = level_probabilities_from_tokens({"content": logprobs})
+    return reading is not None and reading.probabilities is not None

@@ -45,7 +45,6 @@ ALONE = "; for a slow model, set a longer --timeout (timeout in a configuration)
 AMONG_OTHERS = (
     ", while the server had {} more of these requests: send fewer at a time with --workers 1, or set a longer --timeout"
 )
-LARGER_CONTEXT = "; set a larger context at the server ({}), or send a smaller image with --max-side"
 LOADING = re.compile(r"\bloading\b", re.IGNORECASE)  # "Loading model", "the engine is loading"
 _ASKED_TO_WAIT = re.compile(r"(?:retry|try again) (?:in|after) ((?:[\d.]+ ?(?:ms|h|m|s)[a-z]* ?)+)", re.IGNORECASE)
 _WAIT_PART = re.compile(r"(?<![\d.])(\d++(?:\.\d*+)?+) ?(ms|h|m|s)")
@@ -86,7 +85,7 @@ def classified(
             text += f" (the server asks to wait {round(wait, 1):g} s)"
     real, kind = error, _error_class(error, text, wait)
     if context and lm15.ContextLengthError in (type(error), kind) and error.status:
-        text = f"{text.rstrip('.')}{LARGER_CONTEXT.format(context.option)}"
+        text = f"{text.rstrip('.')}; {context.remedy}"
     if isinstance(error, NoConnection):
         text += NOT_THERE
     if error.status == 401 and not secrets:

@@ -51,8 +51,8 @@ class InFlight:
 
     def __init__(self, server: str = "", at_a_time: int | None = None) -> None:
         self.server, self.at_a_time = server, at_a_time or IN_FLIGHT
-        self._tolerated = 0 if at_a_time else 1  # time-outs in a row
-        self._timed_out = 0  # in a row
+        self._tolerated = 0 if at_a_time else 1  # time-outs without an answer between them
+        self._timed_out = 0  # time-outs since the last answer
         self.slots: set[Slot] = set()
         self.answers = False
         self._is_awaited = False  # whether its requests wait until it has loaded its model

@@ -32,6 +32,11 @@ class ContextSize:
     path: str = "models"
     field: str = "max_model_len"
 
+    @property
+    def remedy(self) -> str:
+        """What to do if a request does not fit."""
+        return f"set a larger context at the server ({self.option}), or send a smaller image with --max-side"
+
 
 @dataclass(frozen=True)
 class Provider:
@@ -50,8 +55,9 @@ class Provider:
     output tokens. ``context``: the size of its context, for a server of the user's own. ``timeout``: seconds for one
     attempt, unless the configuration sets them. ``max_tokens``: the fewest tokens of an answer, unless the
     configuration sets them, for models that reason before they answer. ``at_a_time``: how many requests it answers at a
-    time; ``None`` for many. It is the default of ``--workers``. ``has_batches``: whether it has OpenAI's Batch API. ``models``: different values for some models, by
-    a pattern that matches the beginning of their plain names (``models.plain_name``).
+    time (``None``: many), which is the default of ``--workers``. ``has_batches``: whether it has OpenAI's Batch API.
+    ``models``: different values for some models, by a pattern that matches the beginning of their plain names
+    (``models.plain_name``).
     """
 
     key_env: str | None = None
@@ -153,7 +159,7 @@ PROVIDERS: dict[str, Provider] = {
         image_tokens=LLAMA_CPP,
         formats=OF_LLAMA_CPP,
         continues={"chat_template_kwargs": {"enable_thinking": False}},
-        context=ContextSize("-c, which it divides by its number of slots (-np)", field="meta.n_ctx"),
+        context=ContextSize("-c, which llama.cpp divides among its -np slots", field="meta.n_ctx"),
         timeout=SLOW,
         at_a_time=1,
     ),

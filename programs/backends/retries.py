@@ -100,9 +100,7 @@ def log_loading(name: str, error: lm15.LM15Error) -> None:
     """Log once for all requests that they wait for a server to load its model."""
     what = "the server is loading its model" if is_loading(error) else "the server no longer answers"
     fields = {"event": "loading", "server": name}
-    logger.warning(
-        "%s: %s (%s); waiting up to %d s for it", name, what, _why(error), LOADING_SECONDS, extra=fields
-    )
+    logger.warning("%s: %s (%s); waiting up to %d s for it", name, what, _why(error), LOADING_SECONDS, extra=fields)
 
 
 def _why(error: lm15.LM15Error) -> str:
