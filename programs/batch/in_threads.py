@@ -71,7 +71,8 @@ def in_threads(
         return (
             (job, outcome)
             for job, outcome in ended
-            if any(outcome is end for end in stopped_by) or not isinstance(outcome, Halted | LimitReached)
+            if not isinstance(outcome, Halted)
+            and (any(outcome is end for end in stopped_by) or not isinstance(outcome, LimitReached))
         )
 
     try:
