@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, TypeAlias, get_args, get_type_hints
 from annotated_types import Ge, MinLen
 
 SMALLEST_SENT = 32  # pixels
+SHORTEST = 0.001  # seconds
 
 
 @dataclass(frozen=True)
@@ -164,6 +165,34 @@ class ModelKeys:
     cache: Annotated[bool, Option("--no-cache", "send every request again instead of reusing cached answers")] = True
 
 
+@dataclass  # not frozen, because mypy takes the sections, which inherit it, for dataclasses that are not
+class RequestKeys:
+    """The keys of requests to a model. Each section has its own; an option sets them for every section.
+
+    Attributes:
+        timeout: The time for one attempt, in seconds; by default that of the provider.
+        max_tokens: The most tokens of an answer.
+    """
+
+    timeout: Annotated[
+        float | None,
+        Option(
+            "--timeout SECONDS",
+            "wait at most SECONDS for an answer of a model (default: 120; 600 for ollama, llamacpp and lmstudio)",
+        ),
+        Ge(SHORTEST),
+    ] = None
+    max_tokens: Annotated[
+        int,
+        Option(
+            "--max-tokens N",
+            "let an answer of a model have at most N tokens (default: 2048, or 512 for the final answer; more for "
+            "models that reason)",
+        ),
+        Ge(1),
+    ] = 2048
+
+
 @dataclass(frozen=True)
 class SentKeys:
     """The keys for the copy of an image that a model receives.
@@ -224,4 +253,5 @@ class ImageSettings(SentKeys, ImageKeys):
     max_pixels: Annotated[int, Ge(1)] = 205_000_000  # pixels of a phone's 200 megapixels
 
 
+SECTION_KEYS = keys(RequestKeys)
 KEYS = (*keys(AdapterKey), *keys(FusionKey), *keys(ModelKeys), *keys(SentKeys), *keys(ImageKeys))

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args
 
 import yaml
+from annotated_types import Ge
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from agenticiqa.configs.backend_names import with_dot
-from agenticiqa.configs.options import AdapterKey, ImageSettings, ModelKeys
+from agenticiqa.configs.options import AdapterKey, ImageSettings, ModelKeys, RequestKeys
 from agenticiqa.configs.spelling import did_you_mean
 from agenticiqa.configs.user_files import text_of_yaml
 from agenticiqa.configs.yaml_json import yaml_value
@@ -77,8 +78,8 @@ class Price(Section):
         return Price(input=self.input * self.batch, output=self.output * self.batch, batch=1)
 
 
-class StageConfig(Section):
-    """The backend of one stage and its parameters.
+class StageConfig(Section, RequestKeys):
+    """The backend of one stage and its parameters; ``RequestKeys`` has two of them, which are also options.
 
     ``backend`` is ``offline`` (rules and measurements; nothing is sent), ``dspy`` (the model that the Python program
     gives to DSPy, with its own settings) or ``provider.model``, such as ``openai.gpt-4o`` (or ``openai/gpt-4o``). With
@@ -95,8 +96,6 @@ class StageConfig(Section):
     temperature: float | None = Field(default=0.0, ge=0, le=2, description="null: the default of the model")
     top_p: float | None = Field(default=None, gt=0, le=1)
     seed: int | None = Field(default=None, ge=0)
-    max_tokens: int = Field(default=2048, gt=0)
-    timeout: float = Field(default=120.0, gt=0, description="timeout of one attempt in seconds")
     max_retries: int = Field(default=3, ge=0, description="retries after an error of the network or server")
     structured_outputs: Literal["auto", "json_schema", "json_object", "off"] = "auto"
     logprobs: Literal["auto"] | bool = "auto"
@@ -132,7 +131,7 @@ class SummarizerConfig(StageConfig):
     The documents set 512 tokens. A model that reasons before it answers needs more.
     """
 
-    max_tokens: int = Field(default=512, gt=0)
+    max_tokens: Annotated[int, Ge(1)] = 512
 
 
 class LevelsConfig(StageConfig):
@@ -142,7 +141,7 @@ class LevelsConfig(StageConfig):
     on.
     """
 
-    max_tokens: int = Field(default=1, gt=0)
+    max_tokens: Annotated[int, Ge(1)] = 1
     structured_outputs: Literal["auto", "json_schema", "json_object", "off"] = "off"
     logprobs: Literal["auto"] | bool = True
     prompt: LevelsPrompt = "q-realign"
@@ -273,6 +272,24 @@ class Config(Section, AdapterKey, ModelKeys, ImageSettings):  # type: ignore[mis
         model = checked(StageConfig, given, f"backend {backend}")
         changes = {key: getattr(model, key) for key in ("backend", *OF_ANOTHER["backend"])}
         return self.model_copy(update={name: s.model_copy(update=changes) for name, s in self.sections.items()})
+
+    def with_request_keys(self, values: Mapping[str, object]) -> "Config":
+        """Return the configuration with these keys of ``RequestKeys`` in every section.
+
+        The section ``levels``, also as ``in_mode`` makes it, gets only those about its server: its answer is one token.
+
+        Args:
+            values: The new values by key.
+
+        Returns:
+            The changed configuration.
+        """
+        of_levels = {key: value for key, value in values.items() if key in SERVER_KEYS}
+        changed = {
+            name: section.model_copy(update=of_levels if name == "levels" else values)
+            for name, section in self.sections.items()
+        }
+        return self.model_copy(update=changed)
 
     def with_tuned_fusion(self) -> "Config":
         """Return this configuration with the profile fitted with its tuned prompts, unless it configures the fusion.

@@ -5,7 +5,6 @@ from pathlib import Path
 
 from agenticiqa.configs.options import Group, Option, Options
 from agenticiqa.eval.names import GROUPS, MOS_RANGE_HELP, OPTIMIZERS, SCORER_FORMS, TUNED_STAGES
-from agenticiqa.programs.backends.cores import WORKERS
 from agenticiqa.programs.cli.arguments import (
     BATCHED,
     COMPARE_IMAGES,
@@ -339,7 +338,7 @@ OPTIMIZE: Options = (
         0.4,
     ),
     Option("--seed N", "random seed of the split and of the search (default: %(default)s)", int, 0),
-    Option("--workers N", "number of images assessed in parallel (default: %(default)s)", int, WORKERS, at_least=1),
+    WORKERS_OPTION,
     Option(
         "--log-dir DIR",
         "folder of finished assessments; a search continues from those there (default: OUT/search)",

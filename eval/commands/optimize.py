@@ -29,7 +29,7 @@ from agenticiqa.eval.runs import made_with, pin
 from agenticiqa.programs.backends.connect import connect, located, require_address
 from agenticiqa.programs.backends.run_context import within
 from agenticiqa.programs.cli import render
-from agenticiqa.programs.cli.options import config_from, described, limits_from, require_prices
+from agenticiqa.programs.cli.options import config_from, described, limits_from, require_prices, workers_from
 from agenticiqa.programs.cli.output_paths import check_outputs
 from agenticiqa.programs.cli.printable import print_note
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
@@ -62,7 +62,7 @@ def run(args: Namespace) -> int:
     predictors = tunable(program, args.stage)
     writer, reflection = reflection_model(args)
     data = _data(args)
-    settings = _settings(args, data.scale)
+    settings = _settings(args, config, data.scale)
     _print_plan(config, data, settings, predictors, writer)
     if args.dry_run:
         return OK
@@ -90,7 +90,7 @@ def _missing_models(args: Namespace, config: Config) -> list[str]:
     return [option for option, given in named.items() if not given]
 
 
-def _settings(args: Namespace, scale: MosScale | None) -> TuningSettings:
+def _settings(args: Namespace, config: Config, scale: MosScale | None) -> TuningSettings:
     """Return the settings that the options make."""
     return TuningSettings(
         stage=args.stage,
@@ -100,7 +100,7 @@ def _settings(args: Namespace, scale: MosScale | None) -> TuningSettings:
         held_out=args.held_out,
         scale=scale,
         seed=args.seed,
-        workers=args.workers,
+        workers=workers_from(args, config),
     )
 
 

@@ -1,7 +1,6 @@
 """Choose the language model for a question: the caller's, the configuration's or DSPy's current model."""
 
 import contextvars
-import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ import dspy
 
 from agenticiqa.programs.errors import BackendError
 
+AT = " at "
 AMBIENT = "dspy"  # the name of the backend that uses DSPy's current model
 SKIP_SECONDS = 60.0  # seconds without requests to an unreachable model that has a fallback
 NO_MODEL = (
@@ -91,6 +91,14 @@ def process_wide_setting(name: str) -> Any:
     return contextvars.Context().run(lambda: getattr(dspy.settings, name))
 
 
+def named_at(model: str, address: str) -> str:
+    """Return the name of a model at an address; without an address, the name alone.
+
+    The separator has blanks, which neither a name nor an address has: both may have slashes, dots, colons and ``@``.
+    """
+    return f"{model}{AT}{address}" if address else model
+
+
 def without_place(name: str) -> str:
     """Return the name of a model without the address of its server, as results show it."""
-    return re.sub(r"\A([^@]*)@.*?//", r"\1/", name)
+    return name.partition(AT)[0]

@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,8 @@ from agenticiqa.configs import Config, StageConfig
 from agenticiqa.configs.spelling import did_you_mean
 from agenticiqa.programs.backends.addresses import checked_address, default_address, public_address, secrets_in
 from agenticiqa.programs.backends.capabilities import ModelFeatures
-from agenticiqa.programs.backends.choice import AMBIENT, Backend
+from agenticiqa.programs.backends.choice import AMBIENT, Backend, named_at
+from agenticiqa.programs.backends.cores import WORKERS
 from agenticiqa.programs.backends.engine import Model
 from agenticiqa.programs.backends.in_flight import in_flight_at
 from agenticiqa.programs.backends.models import always_reasons, plain_name
@@ -77,7 +79,7 @@ def _lm(stage: StageConfig) -> dspy.LM:
         stage=stage,
         features=features_of(stage),
         price=price_of(stage),
-        in_flight=in_flight_at(place),
+        in_flight=in_flight_at(place, provider.at_a_time),
     )
     options = {"top_p": stage.top_p if provider.takes_top_p else None, "seed": stage.seed if provider.seed else None}
     try:
@@ -100,7 +102,7 @@ def server_of(stage: StageConfig) -> "Server":
     provider, model = provider_of(stage), stage.backend.partition(".")[2]
     key = key_from(key_variable(stage), stage.backend)
     address = stage.api_base and checked_address(stage.api_base)
-    return server(provider, model, address, key, stage.timeout, stage.max_tokens)
+    return server(provider, model, address, key, stage.timeout or provider.timeout, stage.max_tokens)
 
 
 def features_of(stage: StageConfig) -> ModelFeatures:
@@ -109,9 +111,9 @@ def features_of(stage: StageConfig) -> ModelFeatures:
 
 
 def name_of(stage: StageConfig) -> str:
-    """Return the name of a stage's own backend, without any secret: ``provider@host:port/path//model``."""
+    """Return the name of a stage's own backend, without any secret: ``provider/model at host:port/path``."""
     kind, _, model = stage.backend.partition(".")
-    return f"{kind}@{public_address(stage.api_base)}//{model}" if stage.api_base else f"{kind}/{model}"
+    return named_at(f"{kind}/{model}", public_address(stage.api_base) if stage.api_base else "")
 
 
 def address_shown(model: StageConfig) -> str:
@@ -143,7 +145,7 @@ def stage_models(stage: StageConfig) -> list[StageConfig]:
         raise BackendError("fallback_backend: a stage with a model cannot fall back to offline; name another model")
     first = stage.model_copy(update=dict.fromkeys(("fallback_backend", "fallback_api_base", "fallback_api_key_env")))
     if not stage.fallback_backend:
-        return [_with_reasoning_settings(first)]
+        return [_with_own_settings(first)]
     # The key of the first server is not sent to another server.
     same_server = stage.api_base is not None and stage.fallback_api_base == stage.api_base
     key_env = stage.fallback_api_key_env or (stage.api_key_env if same_server else None)
@@ -153,7 +155,13 @@ def stage_models(stage: StageConfig) -> list[StageConfig]:
     unpriced = fallback.model_copy(update={"price": None})
     if fallback.backend != stage.backend and price_of(unpriced):  # the price in the section is that of its own model
         fallback = unpriced
-    return [_with_reasoning_settings(first), _with_reasoning_settings(fallback)]
+    return [_with_own_settings(first), _with_own_settings(fallback)]
+
+
+def workers_for(models: Iterable[StageConfig]) -> int:
+    """Return the default number of images in parallel: the fewest requests that one of these models takes at a time."""
+    rows = filter(None, (row_of(model.backend) for model in models))
+    return min((row.at_a_time or WORKERS for row in rows), default=WORKERS)
 
 
 def located(stage: StageConfig) -> StageConfig:
@@ -177,11 +185,19 @@ def located(stage: StageConfig) -> StageConfig:
     return stage.model_copy(update=changes) if changes else stage
 
 
-def _with_reasoning_settings(stage: StageConfig) -> StageConfig:
-    """Return the settings for OpenAI's reasoning models: no temperature, and output tokens for reasoning, by default.
+def _with_own_settings(stage: StageConfig) -> StageConfig:
+    """Return a section with the settings that its provider needs and that the user did not set.
 
-    Raises BackendError for settings that these models refuse.
+    These are the time for one attempt, the output tokens of models that reason, and no temperature for OpenAI's
+    reasoning models. Raises BackendError for settings that these refuse.
     """
+    provider = row_of(stage.backend)
+    if provider is None:
+        return stage
+    if stage.timeout is None:
+        stage = stage.model_copy(update={"timeout": provider.timeout})
+    if "max_tokens" not in stage.model_fields_set and stage.max_tokens < provider.max_tokens:
+        stage = stage.model_copy(update={"max_tokens": provider.max_tokens})
     if not always_reasons(stage.backend):
         return stage
     needed = {"temperature": None, "top_p": None, "max_tokens": max(stage.max_tokens, FEWEST_REASONING_TOKENS)}

@@ -4,7 +4,7 @@ The DSPy adapter (``backends.dspy_adapter``) requests the form of the answer; DS
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -15,15 +15,16 @@ from agenticiqa.configs import Price, StageConfig
 from agenticiqa.programs.backends import retries
 from agenticiqa.programs.backends.call_log import note_response
 from agenticiqa.programs.backends.capabilities import ModelFeatures, RequestFeatures
+from agenticiqa.programs.backends.context import full_context
 from agenticiqa.programs.backends.failures import classified, costs_nothing, masked
 from agenticiqa.programs.backends.held_images import held_sizes
-from agenticiqa.programs.backends.in_flight import InFlight
+from agenticiqa.programs.backends.in_flight import InFlight, Slot
 from agenticiqa.programs.backends.limits import Limits
 from agenticiqa.programs.backends.models import image_tokens
 from agenticiqa.programs.backends.providers import TokenLimit
 from agenticiqa.programs.backends.run_context import current, spend
 from agenticiqa.programs.backends.usage import Spent
-from agenticiqa.signatures.answers.tokens import level_token_only
+from agenticiqa.signatures.answers.tokens import level_probabilities_from_tokens, level_token_only
 
 if TYPE_CHECKING:
     from agenticiqa.programs.backends.wire import Server
@@ -69,23 +70,31 @@ class Model:
 
     def _sent(self, request: lm15.Request, limits: Limits) -> lm15.Response:
         """Send a request to the server, with retries, and return the response."""
-        number = 1  # attempts so far, with this one
-        with self.in_flight.slot(limits) as slot:
+        attempts, server = retries.Attempts(self.stage.max_retries), self.in_flight
+        with server.slot(limits) as slot:
             while True:
+                number = attempts.number
                 try:
-                    with self.in_flight.sending(slot, limits):
+                    with server.sending(slot, limits):
                         highest = self.highest_usd(request)
-                        limits.admit(highest, self.in_flight.server)
-                        with self.accounted(limits, number, highest) as spent:
-                            return self.recorded(spent, self.wire.complete(request, self.token_limit))
+                        limits.admit(highest, server.server)
+                        with self.accounted(limits, number, highest, slot) as spent:
+                            response = self.wire.complete(request, self.token_limit)
+                            server.answered()
+                            return self.recorded(spent, request, response)
                 except lm15.LM15Error as error:
-                    if retries.is_last(number, error, self.stage.max_retries):
+                    loading = retries.may_be_loading(error, answered_before=server.answers)
+                    seconds = attempts.failed(error, loading=loading, others=slot.others)
+                    if seconds is None:
+                        if loading:
+                            server.gave_up()
                         raise
-                    seconds = retries.seconds_to_wait(number, error)
                     if not limits.halted.is_set():
-                        retries.log_retry(self.name, number, error, seconds)
+                        if loading:
+                            server.awaited(self.name, error)
+                        else:
+                            retries.log_retry(self.name, number, error, seconds)
                     slot.not_before = time.monotonic() + seconds
-                    number += 1
 
     @property
     def token_limit(self) -> TokenLimit:
@@ -100,16 +109,20 @@ class Model:
         return self
 
     @contextmanager
-    def accounted(self, limits: Limits, number: int, highest: float | None) -> Iterator[Spent]:
+    def accounted(
+        self, limits: Limits, number: int, highest: float | None, slot: Slot | None = None
+    ) -> Iterator[Spent]:
         """Record the request of attempt ``number``, with its highest possible price, and classify its error.
 
-        Unless the answer gives the real price, the request counts with the highest possible price.
+        Unless the answer gives the real price, the request counts with the highest possible price. ``slot`` is its
+        place among the requests to the server.
         """
         spent, began = Spent(calls=1, retries=int(number > 1), usd=highest), time.perf_counter()
         try:
             yield spent
         except lm15.LM15Error as error:
-            real = classified(error, self.stage.timeout, self.wire.secrets)
+            others, context = slot.others if slot else 0, self.wire.provider.context
+            real = classified(error, self.wire.timeout, self.wire.secrets, others=others, context=context)
             if spent.usd is not None and costs_nothing(real):
                 spent.usd = 0.0
             if real is error:
@@ -120,10 +133,14 @@ class Model:
             limits.settle(highest, spent.usd, self.in_flight.server)
             spend(spent)
 
-    def recorded(self, spent: Spent, response: lm15.Response, share: float = 1.0) -> lm15.Response:
+    def recorded(
+        self, spent: Spent, request: lm15.Request, response: lm15.Response, share: float = 1.0
+    ) -> lm15.Response:
         """Return the response for DSPy, and record its usage in ``spent`` at this share of the price.
 
-        Raises ``lm15.InvalidRequestError`` if the model refused to answer.
+        Raises ``lm15.InvalidRequestError`` if the model refused to answer, and ``lm15.ContextLengthError`` if the
+        answer was cut off by a full context. A larger ``max_tokens`` and a further attempt, with a longer prompt, would
+        not help. An answer with the probabilities of the levels in its tokens is returned.
         """
         spent.input_tokens = response.usage.input_tokens or 0
         spent.output_tokens = response.usage.output_tokens or 0
@@ -142,7 +159,12 @@ class Model:
         spelled = "".join(logprob.token for logprob in logprobs)
         if masked(spelled, self.wire.secrets) != spelled:  # a secret in several tokens
             logprobs = ()
-        return replace(response, logprobs=level_token_only(logprobs) or None, provider_data=None)
+        logprobs = level_token_only(logprobs)
+        full = full_context(self.wire, request, response)
+        in_schema = (request.config.response_format or {}).get("type") == "json_schema"
+        if full and not _gives_levels(logprobs, in_schema):
+            raise lm15.ContextLengthError(full)
+        return replace(response, logprobs=logprobs or None, provider_data=None)
 
     def highest_usd(self, request: lm15.Request) -> float | None:
         """Return the most that a request can cost; ``None`` without a price."""
@@ -154,3 +176,8 @@ class Model:
         tokens = characters // CHARACTERS_PER_TOKEN
         tokens += sum(image_tokens(self.stage.backend, size) for size in held_sizes())
         return self.price.usd(max(tokens, self.most_input), max(request.config.max_tokens or 0, self.most_output))
+
+
+def _gives_levels(logprobs: Sequence[lm15.TokenLogprob], in_schema: bool) -> bool:
+    reading = level_probabilities_from_tokens({"content": logprobs}, in_schema=in_schema)
+    return reading is not None and reading.probabilities is not None

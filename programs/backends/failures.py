@@ -16,12 +16,13 @@ from typing import Any
 from dspy import lm15
 
 from agenticiqa.configs.yaml_json import json_value
+from agenticiqa.programs.backends.providers import ContextSize
 from agenticiqa.programs.errors import LONGEST_SHOWN
 
 # Status and message of real replies. An error that matches no entry keeps the class that lm15 derives from its status.
 _MEANINGS: tuple[tuple[int, str, type[lm15.ProviderError]], ...] = (
     (400, r"context (length|size|window)|maximum context|n_ctx", lm15.ContextLengthError),
-    (400, r"too many (input )?tokens|prompt is too long", lm15.ContextLengthError),
+    (400, r"too many (input )?tokens|prompt is too long|token count .{0,20}exceeds", lm15.ContextLengthError),
     (400, r"api key not valid|invalid api key|api_key_invalid", lm15.AuthError),
     (400, r"credit balance|billing|insufficient.{0,20}(quota|funds)", lm15.BillingError),
     (404, "", lm15.UnsupportedModelError),
@@ -40,6 +41,11 @@ _MEANINGS: tuple[tuple[int, str, type[lm15.ProviderError]], ...] = (
 NOT_THERE = "; check that the server is running and that its address is correct"
 NO_KEY_SENT = "; no key was sent: name its environment variable with --api-key-env (api_key_env in a configuration)"
 NO_SUCH_ADDRESS = "; the server has no such path: check api_base (most servers need /v1 at its end)"
+ALONE = "; for a slow model, set a longer --timeout (timeout in a configuration)"
+AMONG_OTHERS = (
+    ", while the server had {} more of these requests: send fewer at a time with --workers 1, or set a longer --timeout"
+)
+LOADING = re.compile(r"\bloading\b", re.IGNORECASE)  # "Loading model", "the engine is loading"
 _ASKED_TO_WAIT = re.compile(r"(?:retry|try again) (?:in|after) ((?:[\d.]+ ?(?:ms|h|m|s)[a-z]* ?)+)", re.IGNORECASE)
 _WAIT_PART = re.compile(r"(?<![\d.])(\d++(?:\.\d*+)?+) ?(ms|h|m|s)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -54,14 +60,22 @@ class NoConnection(lm15.TransportError):
     """Raised when no connection to the server could be made, so the request was not sent."""
 
 
-def classified(error: lm15.LM15Error, timeout: float, secrets: tuple[str, ...]) -> lm15.LM15Error:
+def classified(
+    error: lm15.LM15Error,
+    timeout: float,
+    secrets: tuple[str, ...],
+    *,
+    others: int = 0,
+    context: ContextSize | None = None,
+) -> lm15.LM15Error:
     """Return the error with the class that fits it and a message of one line; ``timeout`` is in seconds.
 
     Without ``secrets``, no key was sent. Secrets are also removed from the given error, because it remains visible as
-    the cause.
+    the cause. ``others`` is the number of other requests that the server had at the same time, ``context`` how the size
+    of its context is set.
     """
     if ran_out_of_time(error):
-        return lm15.TimeoutError(f"no answer within {timeout:g} s")
+        return lm15.TimeoutError(f"no answer within {timeout:g} s{AMONG_OTHERS.format(others) if others else ALONE}")
     said = str(error.message or error)[:LONGEST_SHOWN]
     text = redacted(" ".join(_ADVICE.sub("", said).split()), secrets)
     wait = error.retry_after
@@ -70,6 +84,8 @@ def classified(error: lm15.LM15Error, timeout: float, secrets: tuple[str, ...]) 
         if wait:
             text += f" (the server asks to wait {round(wait, 1):g} s)"
     real, kind = error, _error_class(error, text, wait)
+    if context and lm15.ContextLengthError in (type(error), kind) and error.status:
+        text = f"{text.rstrip('.')}; {context.remedy}"
     if isinstance(error, NoConnection):
         text += NOT_THERE
     if error.status == 401 and not secrets:
@@ -82,6 +98,16 @@ def classified(error: lm15.LM15Error, timeout: float, secrets: tuple[str, ...]) 
     for failure in (error, real):  # lm15's constructors add their advice, so the text is set here
         failure.message, failure.retry_after, failure.args = text, wait, (text,)
     return real
+
+
+def is_loading(error: lm15.LM15Error) -> bool:
+    """Return whether the server reports that it is still loading its model."""
+    return error.status == 503 and bool(LOADING.search(error.message or ""))
+
+
+def is_refused_connection(error: lm15.LM15Error) -> bool:
+    """Return whether nothing listens at the address, as while a server restarts."""
+    return isinstance(error, lm15.TransportError) and any(isinstance(e, ConnectionRefusedError) for e in causes(error))
 
 
 def costs_nothing(error: lm15.LM15Error) -> bool:

@@ -6,7 +6,7 @@ from threading import Condition, Event
 
 import dspy
 
-IN_FLIGHT = 64  # requests to a server at a time, unless ``--workers`` sets another number
+IN_FLIGHT = 64  # requests to a server at a time, unless ``--workers`` or its provider sets another number
 
 
 class LimitReached(dspy.LMError):
@@ -24,15 +24,18 @@ class Limits:
     ``max_calls`` limits the requests sent, including failed ones; ``max_usd`` needs a price in the configuration. A
     request is admitted only if its highest possible price fits in addition to those of all requests in flight. Its real
     price is recorded when it is known. A request that does not fit waits while requests in flight may turn out cheaper.
-    ``in_flight`` limits the requests of this process to one server at a time (``backends.in_flight``).
+    ``in_flight`` limits the requests of this process to one server at a time; ``None`` leaves it to the server's
+    provider (``backends.in_flight``). ``halted`` is set when no further request may be sent, ``aborted`` also when no
+    answer under way is waited for.
     """
 
     max_calls: int | None = None
     max_usd: float | None = None
-    in_flight: int = IN_FLIGHT
+    in_flight: int | None = None
     calls: int = 0
     usd: float = 0.0
     halted: Event = field(default_factory=Event, repr=False)
+    aborted: Event = field(default_factory=Event, repr=False)
     _reserved: float = 0.0
     _under_way: int = 0
     _changed: Condition = field(default_factory=Condition, repr=False)
@@ -98,6 +101,11 @@ class Limits:
         self.halted.set()
         with self._changed:
             self._changed.notify_all()
+
+    def abort(self) -> None:
+        """Do as ``halt``, and also give up the requests in flight."""
+        self.aborted.set()
+        self.halt()
 
     def _spent(self) -> str:
         return f" ({self.calls} calls, {self.usd:.4f} USD spent)" if self.usd else ""

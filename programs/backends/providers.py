@@ -16,7 +16,27 @@ Form = Literal["json_schema", "json_object", "off"]
 TokenLimit = Literal["max_tokens", "max_completion_tokens"]
 
 NO_KEY = "none"  # key for a server without keys; no header with it is sent
+TIMEOUT = 120.0  # seconds for one attempt
+SLOW = 600.0  # seconds, where a model of the user's own computer may need minutes for an answer
 OF_LLAMA_CPP = frozenset({"image/jpeg", "image/png"})  # media types that llama.cpp decodes
+
+
+@dataclass(frozen=True)
+class ContextSize:
+    """The size of a server's context: the option that sets it, and where the server reports it.
+
+    ``path`` is below the address of the API, or at the root of the server if it begins with a slash. ``field`` is the
+    name of the number in the entry of a model there, with dots.
+    """
+
+    option: str
+    path: str = "models"
+    field: str = "max_model_len"
+
+    @property
+    def remedy(self) -> str:
+        """What to do if a request does not fit."""
+        return f"set a larger context at the server ({self.option}), or send a smaller image with --max-side"
 
 
 @dataclass(frozen=True)
@@ -35,9 +55,12 @@ class Provider:
     user's own turns it into a grammar. ``image_tokens``: the rule for the tokens of an image; ``models`` has the rules
     of models that several providers offer. ``formats``: the media types that it decodes. ``continues``: the fields of a
     request that continues an unfinished answer; ``None`` if the model would begin a new answer. ``reasoning_is_apart``:
-    whether it counts hidden reasoning separately from output tokens. ``has_batches``: whether it has OpenAI's Batch
-    API. ``models``: different values for some models, by a pattern that matches the beginning of their plain names
-    (``models.plain_name``).
+    whether it counts hidden reasoning separately from output tokens. ``context``: the size of its context, for a server
+    of the user's own. ``timeout``: seconds for one attempt, unless the configuration sets them. ``max_tokens``: the
+    fewest tokens of an answer, unless the configuration sets them, for models that reason before they answer.
+    ``at_a_time``: how many requests it answers at a time (``None``: many), which is the default of ``--workers``.
+    ``has_batches``: whether it has OpenAI's Batch API. ``models``: different values for some models, by a pattern that
+    matches the beginning of their plain names (``models.plain_name``).
     """
 
     key_env: str | None = None
@@ -57,6 +80,10 @@ class Provider:
     formats: frozenset[str] = frozenset({"image/jpeg", "image/png", "image/webp"})
     continues: Mapping[str, Any] | None = None
     reasoning_is_apart: bool = False
+    context: ContextSize | None = None
+    timeout: float = TIMEOUT
+    max_tokens: int = 0
+    at_a_time: int | None = None
     has_batches: bool = False
     models: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
@@ -81,6 +108,7 @@ PROVIDERS: dict[str, Provider] = {
         refused_keywords=LENGTHS,
         bills_schemas=True,
         image_tokens=openai_tokens,
+        context=ContextSize("the option of the server for it"),
         has_batches=True,
         models={
             r"o\d|gpt-5(?!-chat|\.)": {"logprobs": 0},  # reasoning models answer 403 to log-probabilities
@@ -113,14 +141,28 @@ PROVIDERS: dict[str, Provider] = {
         bills_schemas=True,
         image_tokens=gemini_tokens,
         reasoning_is_apart=True,
+        max_tokens=16_000,
     ),
     "vllm": Provider(
-        schema_per_request=True, continues={"continue_final_message": True, "add_generation_prompt": False}
+        schema_per_request=True,
+        continues={"continue_final_message": True, "add_generation_prompt": False},
+        context=ContextSize("--max-model-len"),
     ),
-    "sglang": Provider(schema_per_request=True, continues={"continue_final_message": True}),
-    # Versions without log-probabilities ignore the request for them.
+    "sglang": Provider(
+        schema_per_request=True,
+        continues={"continue_final_message": True},
+        context=ContextSize("--context-length"),
+    ),
+    # Versions without log-probabilities ignore the request for them. Only a loaded model has a size of the context.
     "ollama": Provider(
-        None, "http://localhost:11434/v1", ("OLLAMA_HOST", "OLLAMA_API_BASE"), "/v1", schema_per_request=True
+        None,
+        "http://localhost:11434/v1",
+        ("OLLAMA_HOST", "OLLAMA_API_BASE"),
+        "/v1",
+        schema_per_request=True,
+        context=ContextSize("OLLAMA_CONTEXT_LENGTH, or num_ctx of the model", "/api/ps", "context_length"),
+        timeout=SLOW,
+        at_a_time=1,
     ),
     # It continues an answer without extra fields, but refuses to if the model would reason first.
     "llamacpp": Provider(
@@ -129,6 +171,9 @@ PROVIDERS: dict[str, Provider] = {
         image_tokens=LLAMA_CPP,
         formats=OF_LLAMA_CPP,
         continues={"chat_template_kwargs": {"enable_thinking": False}},
+        context=ContextSize("-c, which llama.cpp divides among its -np slots", field="meta.n_ctx"),
+        timeout=SLOW,
+        at_a_time=1,
     ),
     "lmstudio": Provider(
         address="http://localhost:1234/v1",
@@ -136,6 +181,9 @@ PROVIDERS: dict[str, Provider] = {
         forms=("json_schema",),
         logprobs=0,
         image_tokens=LLAMA_CPP,
+        context=ContextSize("the context length when the model is loaded", "/api/v0/models", "loaded_context_length"),
+        timeout=SLOW,
+        at_a_time=1,
     ),
 }
 

@@ -10,7 +10,7 @@ import time
 import weakref
 import zlib
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import closing, contextmanager
 from functools import cache
 from urllib.parse import SplitResult, urlsplit
@@ -22,13 +22,16 @@ from dspy import lm15
 from agenticiqa.programs.backends.addresses import public_address
 from agenticiqa.programs.backends.failures import NoConnection, causes, readable_error
 from agenticiqa.programs.backends.held_images import with_held_images
+from agenticiqa.programs.backends.limits import Halted
 from agenticiqa.programs.backends.providers import NO_KEY
+from agenticiqa.programs.backends.run_context import current
 
 # Bytes of an answer: a token with twenty alternatives, their log-probabilities and bytes takes 1.6 KB. With four
 # Chinese characters, escaped and with blanks in the JSON, it takes 2.9 KB.
 PER_TOKEN = 3 << 10
 BESIDE_TOKENS = 2 << 20  # bytes for everything else in an answer
 CONNECT = 10.0  # seconds
+CHECK_SECONDS = 0.2  # seconds after which a waiting request checks whether its run was aborted
 PIECE = 256 << 10  # bytes that are written or unpacked at a time
 PORTS = {"http": 80, "https": 443}
 Answer = tuple[httpx.Response, bytes]  # a response, and its body
@@ -42,8 +45,8 @@ class Transport(httpx.BaseTransport):
     ``sent`` names the headers to send; ``None`` sends all. A header with ``NO_KEY`` in place of a key is not sent.
     Raises ``lm15.TransportError``, with a TimeoutError as its cause after the deadline, ``lm15.ServerError`` for an
     answer of more than ``largest`` bytes, and ``lm15.InvalidRequestError`` for a redirect. Redirects are never
-    followed, because the image and the key would be sent to another server. The transport is for one server. Its
-    connections are closed with it.
+    followed, because the image and the key would be sent to another server. Raises Halted once the run is aborted. The
+    transport is for one server. Its connections are closed with it.
 
     With ``reuse``, connections are used again, which saves a TLS handshake for each request. Without it, a server that
     sends an answer twice cannot have the second one taken for the answer to another request.
@@ -111,11 +114,13 @@ def _close(pools: dict[int, httpx.HTTPTransport]) -> None:
 
 
 def _in_time(seconds: float, function: Callable[[], Answer]) -> Answer:
-    """Return the result of a function that runs in a thread. Raises TimeoutError after this number of seconds.
+    """Return the result of a function that runs in a thread.
 
     httpx limits the time of each read and write, so a server that sends single bytes could hold a request forever.
+
+    Raises TimeoutError after this number of seconds, and Halted as soon as the run is aborted.
     """
-    future = Future[Answer]()
+    future, aborted, deadline = Future[Answer](), current().limits.aborted, time.monotonic() + seconds
 
     def run() -> None:
         try:
@@ -124,7 +129,14 @@ def _in_time(seconds: float, function: Callable[[], Answer]) -> Answer:
             future.set_exception(error)
 
     threading.Thread(target=run, daemon=True).start()
-    return future.result(seconds)
+    while not future.done():
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        if aborted.is_set():
+            raise Halted("interrupted")
+        wait([future], min(left, CHECK_SECONDS))
+    return future.result()
 
 
 def _unpacked(response: httpx.Response) -> Iterator[bytes]:

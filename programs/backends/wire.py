@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 from dspy import lm15
@@ -25,6 +26,8 @@ from agenticiqa.signatures.vocabulary import well_formed
 # The headers of the openai client that are sent. Headers about this machine, cookies, and values that the client reads
 # from the environment (such as an organization, which other servers must not get) are not sent.
 SENT = frozenset({"accept", "authorization", "content-type", "host", "user-agent"})
+LISTING = 10.0  # seconds
+LARGEST_LIST = 1 << 20  # bytes
 Post = Callable[[bytes], httpx.Response]
 
 
@@ -78,6 +81,13 @@ class Server(ABC):
         reuse = not (self.address or "").startswith("http:")
         return Transport(self.timeout, largest_answer(self.max_tokens), sent, reuse)
 
+    def listed(self, path: str) -> dict[str, Any] | None:
+        """Return the JSON object at a path of the server, such as its list of models; ``None`` if there is none.
+
+        See ``ContextSize`` for the path.
+        """
+        return None
+
     @abstractmethod
     def complete(self, request: lm15.Request, token_limit: TokenLimit, post: Post | None = None) -> lm15.Response:
         """Send one request, by ``post`` if it is given, and return its answer. Raises lm15's errors.
@@ -117,6 +127,22 @@ class ChatServer(Server):
             raise refused
         response = lm15.response_from_openai_chat(vetted(reply, vet_chat), model=request.model)
         return finished(request, response, self.provider)
+
+    def listed(self, path: str) -> dict[str, Any] | None:
+        """See ``Server``. Only a server of the user's own is asked."""
+        import openai
+
+        if self.address is None:
+            return None
+        base = urlsplit(without_login(self.address))
+        url = f"{base.scheme}://{base.netloc}{path}" if path.startswith("/") else f"/{path}"
+        with httpx.Client(transport=Transport(min(self.timeout, LISTING), LARGEST_LIST, SENT)) as http_client:
+            try:
+                reply: httpx.Response = openai_client(self, http_client).get(url, cast_to=httpx.Response)
+                found = json_value(self.cleaned(reply).text)
+            except (openai.OpenAIError, ValueError, RecursionError):
+                return None
+        return found if isinstance(found, dict) else None
 
 
 @cache

@@ -20,7 +20,9 @@ from typing import Any, TypeVar
 import dspy
 
 from agenticiqa.programs.assess import AgenticIQA
-from agenticiqa.programs.backends.cores import WORKERS, available_cores
+from agenticiqa.programs.backends.connect import workers_for
+from agenticiqa.programs.backends.cores import available_cores
+from agenticiqa.programs.backends.engine import Model
 from agenticiqa.programs.backends.run_context import OtherModels, current
 from agenticiqa.programs.batch.in_threads import Failure, in_threads, never
 from agenticiqa.programs.batch.job import Job
@@ -39,11 +41,6 @@ IMAGES_PER_PROCESS = 8  # photos of half a megapixel that are assessed while a p
 LONG_SECONDS = 5.0  # seconds of processor time; if fewer images take longer, the images are large
 
 ADVICE = "assess it again with fewer workers, or assess a smaller copy of it"
-
-WAITING_FOR_MODEL = (
-    "interrupted: no further requests are sent; waiting for the answers about %d images under way; press Ctrl-C again "
-    "to abort"
-)
 
 
 def unchanged(result: Assessment) -> Assessment:
@@ -65,7 +62,7 @@ def assess_many(
     be picklable and not be defined in the running script; otherwise threads are used.
 
     At most two jobs per worker are begun or waiting, so memory does not grow with their number. At Ctrl-C, jobs that
-    have not begun, or need another answer of a model, are dropped. The others are finished and yielded, and then
+    have not begun, or need an answer of a model, are dropped at once. The others are finished and yielded, and then
     KeyboardInterrupt is raised.
 
     Args:
@@ -73,7 +70,7 @@ def assess_many(
         jobs: Jobs, or images in any form that ``images.sources`` lists, which are rated. Or one of them, or one name:
             a folder, a pattern such as ``album/*.jpg``, or a file.
         workers: How many images are assessed at a time; by default the number of cores for a program that only
-            computes, and 4 for one that asks a model.
+            computes, and 4 for one that asks a model, or 1 if its server answers one request at a time.
         postprocess: Applied to each result in its thread or process; only the return value (such as that of
             ``Assessment.to_dict``) is kept. An error of this package that it raises is the job's outcome.
         stop_when: Called with each outcome, in one thread at a time. Once it returns true, no further job begins and
@@ -91,11 +88,11 @@ def assess_many(
     assess = partial(_assess, program, postprocess)
     computes = _only_computes(program)
     if workers is None:
-        workers = available_cores() if computes else WORKERS
+        workers = available_cores() if computes else _model_workers(program)
     if computes:
         yield from run_many(assess, todo, workers, stop_when, computes=True)
         return
-    several = partial(in_threads, workers=workers, waiting_message=WAITING_FOR_MODEL)
+    several = partial(in_threads, workers=workers, computes=False)
     if (assess_otherwise := current().assess) is not None:
         yield from assess_otherwise(assess, map(as_job, todo), several, stop_when, stages_to_forget)
     else:
@@ -212,6 +209,12 @@ def _processes(function: bytes, count: int) -> Iterator[Callable[[Job], Any]]:
 def _only_computes(program: AgenticIQA) -> bool:
     """Return whether every stage is the package's own and asks no model (holds no ``dspy.Predict``)."""
     return all(type(part).__module__.startswith("agenticiqa.") for _, part in program.named_sub_modules())
+
+
+def _model_workers(program: AgenticIQA) -> int:
+    """Return the default number of images in parallel: the fewest that the server of one of its models takes."""
+    engines = (lm.engine for question in program.questions for lm in question.backend.lms[:1])
+    return workers_for(engine.stage for engine in engines if isinstance(engine, Model))
 
 
 def _pickled(assess: Callable[[Job], Any]) -> bytes | None:

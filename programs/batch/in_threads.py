@@ -21,6 +21,7 @@ J = TypeVar("J")  # the item: usually a job
 Failure: TypeAlias = AgenticIQAError | dspy.LMError
 
 WAITING = "interrupted: waiting for the %d images under way; press Ctrl-C again to abort"
+GIVEN_UP = "interrupted: %d images under way are given up, and the answers about them are not waited for"
 
 
 def never(outcome: object) -> bool:
@@ -34,12 +35,13 @@ def in_threads(
     stop_when: Callable[[T | Failure], bool] = never,
     *,
     workers: int,
-    waiting_message: str = WAITING,
+    computes: bool = True,
 ) -> Generator[tuple[J, T | Failure], None, None]:
     """Do what ``assess_many`` does, in threads, with a function that takes one item of any kind and raises nothing.
 
     ``stop_when`` is called when an item ends, so that the same thread does not begin another one. At Ctrl-C the
-    function waits for the items under way and logs ``waiting_message``.
+    function waits for the items under way. If they do not only compute (``computes``), those that need a further answer
+    of a model end at once, without an outcome.
     """
     upcoming = iter(items)
     waiting: dict[Future[T | Failure], J] = {}
@@ -69,7 +71,8 @@ def in_threads(
         return (
             (job, outcome)
             for job, outcome in ended
-            if any(outcome is end for end in stopped_by) or not isinstance(outcome, Halted | LimitReached)
+            if not isinstance(outcome, Halted)
+            and (any(outcome is end for end in stopped_by) or not isinstance(outcome, LimitReached))
         )
 
     try:
@@ -88,7 +91,8 @@ def in_threads(
                 return
     except KeyboardInterrupt:
         if under_way := sum(future.running() for future in waiting):
-            logger.warning(waiting_message, under_way)
+            logger.warning(WAITING if computes else GIVEN_UP, under_way)
+        limits.abort()
         yield from remaining()
         raise
     finally:

@@ -14,6 +14,7 @@ from agenticiqa.configs.options import (
     ModelKeys,
     Option,
     Options,
+    RequestKeys,
     SentKeys,
     keys,
 )
@@ -121,7 +122,9 @@ LIMITS: Options = (
     ),
 )
 OFFLINE = "Without a model, the program runs offline and sends nothing."
-MODELS = Group((*MODEL, *keys(AdapterKey), *keys(ModelKeys), *keys(SentKeys), *LIMITS), "models", OFFLINE)
+MODELS = Group(
+    (*MODEL, *keys(AdapterKey), *keys(ModelKeys), *keys(RequestKeys), *keys(SentKeys), *LIMITS), "models", OFFLINE
+)
 MODELS_FUSED = replace(MODELS, options=(*MODELS.options, *keys(FusionKey)))
 REFERENCE: Options = (
     Option("--resize-reference", "scale a reference of another size to the size of the image", bool),
@@ -129,7 +132,8 @@ REFERENCE: Options = (
 )
 WORKERS_OPTION = Option(
     "--workers N",
-    f"process N images in parallel (default: one per processor core, {WORKERS} with a model)",
+    f"process N images in parallel, and send at most N requests to a server at a time (default: one image per "
+    f"processor core, {WORKERS} with a model, 1 with ollama, llamacpp and lmstudio)",
     int,
     at_least=1,
 )
@@ -333,8 +337,13 @@ RATE: Options = (
     WITHOUT_MODEL,
 )
 BACKENDS: Options = (
-    Group(MODEL, "models", OFFLINE),
-    Option("--probe", "send each model a small question to find out which features its server refuses", bool),
+    Group((*MODEL, *keys(RequestKeys)), "models", OFFLINE),
+    Option(
+        "--probe",
+        "send each model two questions: a small one, to find out which features its server refuses, and the rating of "
+        "an image, to find out whether its answer is valid and fits the context",
+        bool,
+    ),
     JSON_TABLE,
 )
 BATCHES: Options = (

@@ -1,22 +1,19 @@
 """``agenticiqa backends``: show the model of each stage: address, key, price, and the features requested.
 
-The features come from the table of providers. With ``--probe`` each model gets one small question, and features that
-its server refuses are not listed. Without ``--probe`` nothing is sent.
+The features come from the table of providers. With ``--probe`` each model gets a small question, and features that its
+server refuses are not listed; then it rates an image. Without ``--probe`` nothing is sent.
 """
 
 import json
 import os
 from argparse import Namespace
-from contextlib import suppress
 from typing import Any
 
 import dspy
-from PIL import Image
 
 from agenticiqa.configs import Config, StageConfig
 from agenticiqa.programs.backends.connect import (
     address_shown,
-    connect,
     features_of,
     key_variable,
     name_of,
@@ -25,44 +22,36 @@ from agenticiqa.programs.backends.connect import (
 )
 from agenticiqa.programs.backends.prices import price_shown
 from agenticiqa.programs.backends.providers import PROVIDERS, Provider
-from agenticiqa.programs.backends.run_context import recorded_usage
-from agenticiqa.programs.backends.usage import total
 from agenticiqa.programs.cli.options import models_from
 from agenticiqa.programs.cli.printable import counted, print_error
+from agenticiqa.programs.cli.probe import probe
 from agenticiqa.programs.cli.render import print_lines
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
-from agenticiqa.programs.errors import BackendError, Unanswered
-from agenticiqa.programs.images import load
-from agenticiqa.programs.stages.ask import CheckedPredict
-from agenticiqa.signatures.answers.tokens import tokens_of
+from agenticiqa.programs.errors import BackendError
 
 FORMS = {"json_schema": "JSON schema", "json_object": "JSON objects", "off": "none"}
 
 
-class ConnectionTest(dspy.Signature):
-    """This is a test of the connection. Say what color the image has."""
-
-    image: dspy.Image = dspy.InputField()
-    color: str = dspy.OutputField()
-
-
 def run(args: Namespace) -> int:
-    """Print the backends; the exit status says whether every model answered the question of ``--probe``."""
+    """Print the backends; the exit status says whether every model gave ``--probe`` a valid rating."""
     config = models_from(args)
     uses = backends_of(config)
+    are_valid = True
     answered = []  # the table has no row of a model that did not answer, which would look confirmed
     for stage, roles in uses:
         try:
-            answered.append((stage, roles, ask_small_question(stage) if args.probe else None))
+            found = probe(stage, most_tokens(config, name_of(stage))) if args.probe else None
+            answered.append((stage, roles, found))
+            are_valid &= found is None or found["rating"]["is_valid"]
         except (dspy.LMError, BackendError) as error:
-            print_error(f"{name_of(stage).replace('//', '/')}: {error}")
+            print_error(str(error))  # it names the model
     rows = [*offline_row(config), *(row(*use) for use in answered)]
     providers = provider_rows()
     if args.json:
         print(json.dumps({"backends": rows, "providers": providers}, ensure_ascii=False, indent=2))
     elif rows:
         print_backends(rows, [] if args.backend or args.config else providers)
-    return OK if len(answered) == len(uses) else SOME_FAILED
+    return OK if are_valid and len(answered) == len(uses) else SOME_FAILED
 
 
 def backends_of(config: Config) -> list[tuple[StageConfig, list[str]]]:
@@ -77,23 +66,14 @@ def backends_of(config: Config) -> list[tuple[StageConfig, list[str]]]:
     return list(uses.values())
 
 
-def ask_small_question(stage: StageConfig) -> dict[str, Any]:
-    """Find out which features the server of a stage refuses or ignores, and return what the question cost.
-
-    Raises BackendError, and ``dspy.LMError`` when there is no answer.
-    """
-    ask: CheckedPredict[str] = CheckedPredict(
-        ConnectionTest, stage="connection", backend=connect(stage, cache=False), attempts=1, reads_tokens=True
-    )
-    reply = None
-    with recorded_usage() as usage, suppress(Unanswered):  # the server accepted the question, which is enough
-        reply = ask({"image": load(Image.new("RGB", (32, 32), "grey"))})
-    logprobs = None if reply is None else bool(tokens_of(reply.logprobs))
-    return {**total(usage.to_json()), "is_usable": reply is not None, "logprobs": logprobs}
+def most_tokens(config: Config, name: str) -> int:
+    """Return the most tokens of an answer of the model with this name, in any stage."""
+    models = [model for section in config.sections.values() for model in stage_models(section)]
+    return max(model.max_tokens for model in models if name_of(model) == name)
 
 
-def row(stage: StageConfig, stages: list[str], probe: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Return one backend as plain JSON types; ``probe`` is what a question to it found. Raises BackendError."""
+def row(stage: StageConfig, stages: list[str], found: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Return one backend as plain JSON types; ``found`` is what its probe found. Raises BackendError."""
     variable, features = key_variable(stage), features_of(stage)
     return {
         "stages": stages,
@@ -102,9 +82,9 @@ def row(stage: StageConfig, stages: list[str], probe: dict[str, Any] | None = No
         "key": {"variable": variable, "set": bool(os.environ.get(variable))} if variable else None,
         "price": price_shown(stage) or None,
         "structured_outputs": FORMS[features.form],
-        "logprobs": 0 if probe and probe["logprobs"] is False else features.top_logprobs,
+        "logprobs": 0 if found and found["logprobs"] is False else features.top_logprobs,
         **_interface(provider_of(stage)),
-        "probe": probe,
+        "probe": found,
     }
 
 
@@ -161,6 +141,7 @@ def _cells(row: dict[str, Any]) -> dict[str, str]:
         "seed": f"{_yes_or_no(row['seed'])} (assumed)",
         "images": f"{', '.join(row['formats'] or ())} (assumed)",
         "probe": _cost(probe) if probe else "not sent",
+        **({"rating": _rating(probe["rating"]), "context": _context(probe["context"])} if probe else {}),
     }
     return cells if row["server"] else {**dict.fromkeys(cells, "-"), "stages": cells["stages"]}
 
@@ -169,6 +150,30 @@ def _cost(probe: dict[str, Any]) -> str:
     """Return what the question of ``--probe`` cost."""
     usd = "price unknown" if probe["usd"] is None else f"{probe['usd']:.6f} USD"
     return f"{counted(probe['calls'], 'request')}, {probe['input_tokens']} + {probe['output_tokens']} tokens, {usd}"
+
+
+def _rating(rating: dict[str, Any]) -> str:
+    """Return what the rating of ``--probe`` showed."""
+    if rating["input_tokens"] is None:
+        return "failed"
+    tokens = f"{rating['input_tokens']:,} + {rating['output_tokens']:,} tokens in {rating['seconds']:.1f} s"
+    mass = "" if rating["mass"] is None else f" with a probability mass of {rating['mass']:.2f}"
+    return (
+        f"{tokens}, valid, {rating['source']}{mass}"
+        if rating["is_valid"]
+        else f"{tokens}, not valid: {rating['reason']}"
+    )
+
+
+def _context(context: dict[str, Any]) -> str:
+    """Return the size of the context, and whether the longest answer fits."""
+    if context["size"] is None:
+        return "the server reports no size"
+    size = f"{context['size']:,} tokens"
+    if context["needed"] is None:
+        return size
+    need = f"a prompt like this one and an answer need up to {context['needed']:,}"
+    return f"{size}, enough: {need}" if context["fits"] else f"{size}, too small: {need}; {context['remedy']}"
 
 
 def _yes_or_no(value: bool | int | None) -> str:

@@ -2,13 +2,14 @@
 
 from argparse import Namespace
 from collections.abc import Collection, Iterable
+from typing import Any
 
 from agenticiqa.configs import Config, FusionConfig, StageConfig, load_config
-from agenticiqa.configs.options import KEYS, Options, flat
+from agenticiqa.configs.options import KEYS, SECTION_KEYS, Option, Options, flat
 from agenticiqa.programs.backends.choice import AMBIENT
-from agenticiqa.programs.backends.connect import address_shown, key_variable, located, stage_models
-from agenticiqa.programs.backends.cores import WORKERS, available_cores
-from agenticiqa.programs.backends.limits import IN_FLIGHT, Limits
+from agenticiqa.programs.backends.connect import address_shown, key_variable, located, stage_models, workers_for
+from agenticiqa.programs.backends.cores import available_cores
+from agenticiqa.programs.backends.limits import Limits
 from agenticiqa.programs.backends.prices import price_of, price_shown
 from agenticiqa.programs.cli.printable import print_note
 from agenticiqa.programs.errors import UserError
@@ -33,18 +34,25 @@ def models_from(args: Namespace) -> Config:
             "backend dspy works only in Python, after dspy.configure(lm=...): on the command line, name a model, such "
             "as --backend openai.gpt-4o"
         )
+    config = config.with_request_keys(_given(args, SECTION_KEYS))
     return config.model_copy(update={name: located(section) for name, section in config.sections.items()})
+
+
+def _given(args: Namespace, keys: Iterable[Option]) -> dict[str, Any]:
+    """Return the values of the keys that their options set."""
+    values = {key.name: getattr(args, key.name, None) for key in keys}
+    return {name: value for name, value in values.items() if value not in (None, "")}
 
 
 def config_from(args: Namespace) -> Config:
     """Return the configuration of a run, with the keys that its options set. Raises as ``models_from``."""
     config = models_from(args)
-    changed = {key.name: getattr(args, key.name, None) for key in KEYS}
+    changed = _given(args, KEYS)
     if vars(args).get("batch"):
         changed["cache"] = False  # batches store their answers themselves
-    if changed["fusion"]:
+    if "fusion" in changed:
         changed["fusion"] = config.fusion.with_errors(FusionConfig.model_validate(changed["fusion"]))
-    config = config.model_copy(update={name: value for name, value in changed.items() if value not in (None, "")})
+    config = config.model_copy(update=changed)
     if config.adapter is not None:
         adapter_in(config.adapter)  # an error before anything is estimated or sent
     config = config.with_tuned_fusion()
@@ -87,7 +95,7 @@ def limits_from(args: Namespace, config: Config) -> Limits:
     """Return the limits that the options set. Raises UserError for --max-usd if the price of a model is unknown."""
     if args.max_usd is not None:
         require_prices(models_of(config), "--price", " beside --backend, or as price in the configuration")
-    return Limits(args.max_calls, args.max_usd, args.workers or IN_FLIGHT)
+    return Limits(args.max_calls, args.max_usd, args.workers)
 
 
 def require_prices(models: Iterable[StageConfig], flag: str, otherwise: str = "") -> None:
@@ -101,5 +109,5 @@ def require_prices(models: Iterable[StageConfig], flag: str, otherwise: str = ""
 
 
 def workers_from(args: Namespace, config: Config) -> int:
-    """Return the number of images in parallel; the default depends on whether a model is asked."""
-    return args.workers or (available_cores() if config.is_offline else WORKERS)
+    """Return the number of images in parallel; the default depends on whether a model is asked, and on its server."""
+    return args.workers or (available_cores() if config.is_offline else workers_for(models_of(config)))

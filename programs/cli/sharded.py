@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from agenticiqa.programs.assess import AgenticIQA
-from agenticiqa.programs.backends.cores import WORKERS
+from agenticiqa.programs.backends.connect import workers_for
 from agenticiqa.programs.backends.run_context import within
 from agenticiqa.programs.batch.plan_run import run_settings
 from agenticiqa.programs.cli import render
-from agenticiqa.programs.cli.options import print_models, settings_from
+from agenticiqa.programs.cli.options import models_of, print_models, settings_from
 from agenticiqa.programs.cli.output_paths import check_outputs
 from agenticiqa.programs.cli.printable import print_error, print_note
 from agenticiqa.programs.cli.sinks import print_incomplete, print_unfitted
@@ -47,7 +47,9 @@ def run(args: Namespace) -> int:
     if args.engine == "ray":
         from agenticiqa.programs.scale.on_ray import ray_engine
 
-        at_a_time = 1 if config.is_offline else WORKERS  # images that a worker assesses at a time
+        at_a_time = (
+            1 if config.is_offline else workers_for(models_of(config))
+        )  # images that a worker assesses at a time
         with ray_engine(limits, args.workers, args.in_flight) as engine:
             ended = run_shards(replace(shard_run, workers=at_a_time), engine, args.shard_images, watch)
     else:

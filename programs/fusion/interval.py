@@ -152,7 +152,7 @@ def _far_limit(profile: FusionProfile | None, stated: float | None) -> float:
 def backend_shown(model: str) -> str:
     """Return the backend of a model as a configuration names it, without the address of its server.
 
-    >>> backend_shown("vllm@127.0.0.1:8000/v1//Qwen/Qwen2.5-VL-7B-Instruct")
+    >>> backend_shown("vllm/Qwen/Qwen2.5-VL-7B-Instruct at 127.0.0.1:8000/v1")
     'vllm.Qwen/Qwen2.5-VL-7B-Instruct'
     """
     return without_place(model).replace("/", ".", 1)

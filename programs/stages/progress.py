@@ -197,7 +197,7 @@ def unanswered(stage: str, attempts: int, last: str) -> None:
 
 def fell_back(stage: str, model: str, error: Exception) -> None:
     """Log that a model is unreachable after its retries, so the next one is asked."""
-    why = next(iter(str(error).splitlines()), "")
+    why = next(iter(str(error).splitlines()), "").removeprefix(f"[{model}] ")
     extra = event("fallback", stage=stage, model=model, reason=why)
     logger.warning("%s: %s is unreachable (%s); asking the next model", stage, model, why, extra=extra)
 

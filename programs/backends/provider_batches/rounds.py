@@ -66,7 +66,8 @@ class ImageRequests:
         # The limits of the run count a request when it is collected for a batch, not here.
         with model.accounted(Limits(), 1, highest) as spent:
             try:
-                return model.recorded(spent, model.wire.complete(request, model.token_limit, from_batch), share)
+                response = model.wire.complete(request, model.token_limit, from_batch)
+                return model.recorded(spent, request, response, share)
             finally:
                 if kept is not None:
                     batches.settle(kept, 0.0 if (kept.status or 0) >= 400 else spent.usd)
