@@ -14,7 +14,7 @@ from typing import Any, Self
 import dspy
 import pydantic
 
-from agenticiqa.programs.backends.json_schema import without_names
+from agenticiqa.programs.backends.json_schema import without_bounds, without_names
 from agenticiqa.programs.backends.providers import Form
 from agenticiqa.signatures.answers.answer_fields import read_fields
 from agenticiqa.signatures.answers.json_text import Unreadable, too_much
@@ -32,11 +32,12 @@ class SteadyAdapter(dspy.JSONAdapter):
     def __init__(self, form: Form = "off") -> None:
         super().__init__()
         self.form = form
+        self.schema_bounds = True
 
-    def with_form(self, form: Form) -> Self:
-        """Return a copy, also of a subclass, that requests this form."""
+    def with_form(self, form: Form, schema_bounds: bool = True) -> Self:
+        """Return a copy, also of a subclass, that requests this form; see ``Provider`` for ``schema_bounds``."""
         changed = copy.copy(self)
-        changed.form = form
+        changed.form, changed.schema_bounds = form, schema_bounds
         return changed
 
     def __call__(
@@ -48,9 +49,11 @@ class SteadyAdapter(dspy.JSONAdapter):
         inputs: dict[str, Any],
     ) -> list[dict[str, Any]]:
         """Called by DSPy; see ``dspy.JSONAdapter``."""
-        return super().__call__(
-            lm, lm_kwargs | response_format(signature, self._form(signature)), signature, demos, inputs
-        )
+        requested = response_format(signature, self._form(signature))
+        if not self.schema_bounds:
+            requested = without_bounds(requested)
+        # ``JSONAdapter`` would replace the form by what DSPy knows of the model's name.
+        return super(dspy.JSONAdapter, self).__call__(lm, lm_kwargs | requested, signature, demos, inputs)
 
     def _form(self, signature: type[dspy.Signature]) -> Form:
         """Return the form for a signature; a strict schema cannot describe a mapping, such as the advice of Refine."""

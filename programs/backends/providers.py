@@ -5,7 +5,7 @@ A row has the features that are requested first. A feature that a server refuses
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -15,7 +15,13 @@ Form = Literal["json_schema", "json_object", "off"]
 TokenLimit = Literal["max_tokens", "max_completion_tokens"]
 
 NO_KEY = "none"  # key for a server without keys; no header with it is sent
-OF_LLAMA_CPP = frozenset({"image/jpeg", "image/png"})  # media types that llama.cpp decodes
+JPEG_PNG = frozenset({"image/jpeg", "image/png"})  # media types that every server decodes
+WITH_WEBP = JPEG_PNG | {"image/webp"}
+
+
+def names_of(formats: Iterable[str]) -> tuple[str, ...]:
+    """Return the names of media types of images, in order, such as "jpeg"."""
+    return tuple(sorted(mime.removeprefix("image/") for mime in formats))
 
 
 @dataclass(frozen=True)
@@ -30,10 +36,11 @@ class Provider:
     ``schema_bounds``: whether a schema may contain keywords such as ``maxItems``. ``bills_schemas``: whether it adds
     the schema to the prompt and bills it; a server of the user's own turns it into a grammar. ``image_tokens``: the
     rule for the tokens of an image; ``models`` has the rules of models that several providers offer. ``formats``: the
-    media types that it decodes. ``continues``: the fields of a request that continues an unfinished answer; ``None`` if
-    the model would begin a new answer. ``reasoning_is_apart``: whether it counts hidden reasoning separately from
-    output tokens. ``has_batches``: whether it has OpenAI's Batch API. ``models``: different values for some models, by
-    a pattern that matches the beginning of their plain names (``models.plain_name``).
+    media types that it is known to decode. ``continues``: the fields of a request that continues an unfinished answer;
+    ``None`` if the model would begin a new answer. ``reasoning_is_apart``: whether it counts hidden reasoning
+    separately from output tokens. ``has_batches``: whether it has OpenAI's Batch API. ``models``: different values for
+    some models, by a pattern that matches the beginning of their plain names (``models.plain_name``). ``elsewhere``:
+    different values for another server with its interface.
     """
 
     key_env: str | None = None
@@ -49,21 +56,26 @@ class Provider:
     schema_bounds: bool = True
     bills_schemas: bool = False
     image_tokens: Rule = QWEN
-    formats: frozenset[str] = frozenset({"image/jpeg", "image/png", "image/webp"})
+    formats: frozenset[str] = JPEG_PNG
     continues: Mapping[str, Any] | None = None
     reasoning_is_apart: bool = False
     has_batches: bool = False
     models: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    elsewhere: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def format_names(self) -> tuple[str, ...]:
         """The names of the formats that it decodes, in order, such as "jpeg"."""
-        return tuple(sorted(mime.removeprefix("image/") for mime in self.formats))
+        return names_of(self.formats)
 
     def of_model(self, name: str) -> "Provider":
         """Return the row with the values for the model with this plain name at the provider's own address."""
         changes = [change for pattern, change in self.models.items() if re.match(pattern, name)]
         return replace(self, **changes[0]) if changes else self
+
+    def at_another_address(self) -> "Provider":
+        """Return the row of a server of the user's own with this interface."""
+        return replace(self, **self.elsewhere) if self.elsewhere else self
 
 
 PROVIDERS: dict[str, Provider] = {
@@ -75,11 +87,13 @@ PROVIDERS: dict[str, Provider] = {
         token_limit="max_completion_tokens",
         bills_schemas=True,
         image_tokens=openai_tokens,
+        formats=WITH_WEBP,
         has_batches=True,
         models={
             r"o\d|gpt-5(?!-chat|\.)": {"logprobs": 0},  # reasoning models answer 403 to log-probabilities
             r"gpt-3\.5|gpt-4(-|$)|gpt-4o-2024-05-13": {"forms": ("json_object",)},  # models without structured outputs
         },
+        elsewhere={"formats": JPEG_PNG},
     ),
     # Newer models refuse top_p together with a temperature; there is no JSON mode, seed or log-probability.
     "anthropic": Provider(
@@ -95,6 +109,7 @@ PROVIDERS: dict[str, Provider] = {
         schema_bounds=False,
         bills_schemas=True,
         image_tokens=claude_tokens,
+        formats=WITH_WEBP,
         models={r"claude-(2|3|instant)|claude-(opus|sonnet)-4-(0|2025)": {"forms": ()}},  # models without them
     ),
     # Few models give log-probabilities; the others refuse (400).
@@ -106,21 +121,25 @@ PROVIDERS: dict[str, Provider] = {
         route="gemini",
         bills_schemas=True,
         image_tokens=gemini_tokens,
+        formats=WITH_WEBP,
         reasoning_is_apart=True,
     ),
-    "vllm": Provider(continues={"continue_final_message": True, "add_generation_prompt": False}),
-    "sglang": Provider(continues={"continue_final_message": True}),
-    # Versions without log-probabilities ignore the request for them.
+    "vllm": Provider(formats=WITH_WEBP, continues={"continue_final_message": True, "add_generation_prompt": False}),
+    "sglang": Provider(formats=WITH_WEBP, continues={"continue_final_message": True}),
+    # Versions without log-probabilities ignore the request for them. Older versions do not decode WebP.
     "ollama": Provider(None, "http://localhost:11434/v1", ("OLLAMA_HOST", "OLLAMA_API_BASE"), "/v1"),
     # It continues an answer without extra fields, but refuses to if the model would reason first.
     "llamacpp": Provider(
         address="http://localhost:8080/v1",
         image_tokens=LLAMA_CPP,
-        formats=OF_LLAMA_CPP,
         continues={"chat_template_kwargs": {"enable_thinking": False}},
     ),
     "lmstudio": Provider(
-        address="http://localhost:1234/v1", forms=("json_schema",), logprobs=0, image_tokens=LLAMA_CPP
+        address="http://localhost:1234/v1",
+        forms=("json_schema",),
+        logprobs=0,
+        image_tokens=LLAMA_CPP,
+        formats=WITH_WEBP,
     ),
 }
 

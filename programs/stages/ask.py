@@ -9,7 +9,7 @@ an answer and is not retried here.
 import logging
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from inspect import isclass
@@ -18,14 +18,18 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import dspy
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
+from agenticiqa.configs import StageConfig
+from agenticiqa.configs.yaml_json import json_value
 from agenticiqa.programs.backends.answer_cache import forget_answers, note_cut_off, was_cut_off
 from agenticiqa.programs.backends.call_log import history_settings, leave_out_images, logging_settings
-from agenticiqa.programs.backends.capabilities import RequestFeatures
+from agenticiqa.programs.backends.callers import features_of_caller, given_sampling, sampling_for_caller, section_for
+from agenticiqa.programs.backends.capabilities import ModelFeatures, RequestFeatures
 from agenticiqa.programs.backends.choice import Backend, models_to_ask, process_wide_setting, without_place
 from agenticiqa.programs.backends.dspy_adapter import CORRECTION, SAVED_END, SAVED_START, SteadyAdapter, showing_images
 from agenticiqa.programs.backends.engine import Model
 from agenticiqa.programs.backends.held_images import hold
 from agenticiqa.programs.backends.run_context import Turn, asking, current, spending_of
+from agenticiqa.programs.backends.sampling import PARAMETERS, PARAMETERS_OF_CHOICE, after_rejections
 from agenticiqa.programs.errors import ImageError, StateError, Unanswered, excerpt
 from agenticiqa.programs.images import LoadedImage, load
 from agenticiqa.programs.stages import progress
@@ -227,8 +231,7 @@ class CheckedPredict(StageModule, Generic[A]):
                 continue
             finally:
                 leave_out_images(request.lm)
-            if request.engine is not None:
-                request.engine.features.keep(request.fewer)
+            request.keep()
             if unparsed is not None:
                 prediction = _read_anyway(unparsed)
             if prediction is None:  # dspy.BestOfN and dspy.Refine skip answers that cannot be parsed
@@ -264,29 +267,59 @@ class CheckedPredict(StageModule, Generic[A]):
         The engines of this package receive image bytes separately from the prompt.
         """
         engine = lm.engine if isinstance(getattr(lm, "engine", None), Model) else None
-        features, adapter = RequestFeatures(), self.adapter or dspy.settings.adapter or SteadyAdapter()
-        by_form = isinstance(adapter, SteadyAdapter)
-        if engine is not None:
-            features = replace(engine.requested(by_form=by_form, reads_tokens=self.reads_tokens), **fewer)
+        section = section_for(self.stage, self.backend)
+        known = engine.features if engine is not None else features_of_caller(lm, section)
+        adapter = self.adapter or dspy.settings.adapter or SteadyAdapter()
+        by_form = isinstance(adapter, SteadyAdapter) and not lm.kwargs.get("response_format")
+        reads_tokens = self.reads_tokens and lm.kwargs.get("logprobs") is None
+        features = replace(known.requested(by_form=by_form, reads_tokens=reads_tokens), **fewer)
+        config = self._sampling(lm, known, features.omitted, None if engine is not None else section)
+        if current().turn.attempt > 1:
+            features = replace(features, retried_with=changed_sampling(config))
         if isinstance(adapter, SteadyAdapter):
-            adapter = adapter.with_form(features.form or "off")
+            adapter = adapter.with_form(features.form or "off", known.provider.schema_bounds)
         elif not self.adapter:
             adapter = showing_images(adapter)
         # DSPy's own trace would keep every image in memory. dspy.BestOfN and dspy.Refine extend the trace.
         settings = {"lm": lm, "adapter": adapter, "trace": [], **history_settings(), **logging_settings()}
         arguments = dict(inputs)
+        formats = [f"image/{name}" for name in features.image_formats or ()]
         if self.predictor.demos:
-            arguments["demos"] = shown_examples(self.predictor)
-        images = {name: value for name, value in inputs.items() if isinstance(value, LoadedImage)}
+            arguments["demos"] = shown_examples(self.predictor, formats)
+        images = {name: value.sent_as(formats) for name, value in inputs.items() if isinstance(value, LoadedImage)}
         current().turn.features = features
         if engine is None:
             arguments |= {name: image.to_dspy() for name, image in images.items()}
         else:
             settings["send_stream"] = None  # these engines do not stream
-            arguments |= hold({name: image.sent_as(engine.wire.provider.formats) for name, image in images.items()})
+            arguments |= hold(images)
         if features.logprobs:
-            arguments["config"] = {"logprobs": True, "top_logprobs": features.logprobs}
-        return ModelRequest(lm, engine, features, settings, arguments, fewer)
+            config |= {"logprobs": True, "top_logprobs": features.logprobs}
+        if config:
+            arguments["config"] = config
+        mimes = frozenset(image.mime for image in images.values())
+        return ModelRequest(lm, known, engine is not None, features, settings, arguments, fewer, mimes)
+
+    def _sampling(
+        self, lm: dspy.BaseLM, known: ModelFeatures, omitted: Iterable[str], section: StageConfig | None
+    ) -> dict[str, Any]:
+        """Return the parameters of sampling to request; ``None`` leaves out one that the model has.
+
+        What the caller set, in a model without a configuration (with a ``section`` of the stage) or in a predictor, is
+        never replaced. ``omitted`` are those that the server refused.
+        """
+        fixed = given_sampling(self.predictor.config)
+        values = given = given_sampling(lm.kwargs) | fixed
+        if section is not None:
+            values, fixed = given | sampling_for_caller(lm, section, known, given), given
+        if isinstance(self.predict, dspy.BestOfN | dspy.Refine):
+            fixed = fixed | dict.fromkeys(PARAMETERS_OF_CHOICE)  # they sample at a temperature of their own
+        wanted = values | after_rejections(values, current().turn.attempt - 1, known.provider) | dict.fromkeys(omitted)
+        return {
+            name: value
+            for name, value in wanted.items()
+            if name not in fixed and known.carries(name) and value != given.get(name)
+        }
 
     def _traced(self, given: Mapping[str, Any], prediction: dspy.Prediction) -> tuple[Any, ...]:
         """Return an accepted answer as an entry of DSPy's trace, with ``dspy.Image`` instead of LoadedImage."""
@@ -314,39 +347,65 @@ class CheckedPredict(StageModule, Generic[A]):
 class ModelRequest:
     """A question as one model gets it, through DSPy's ``settings`` and ``inputs``.
 
-    ``engine`` is that of a model of the configuration. ``fewer`` has the values that replace refused ``features``, by
-    their names. ``error`` is why the request failed.
+    ``known`` is what the process knows of the model's features, ``is_configured`` whether the configuration names it.
+    ``fewer`` has the values that replace refused ``features``, by their names. ``mimes`` are the media types of the
+    images. ``error`` is why the request failed.
     """
 
     lm: dspy.BaseLM
-    engine: Model | None
+    known: ModelFeatures
+    is_configured: bool
     features: RequestFeatures
     settings: dict[str, Any]
     inputs: dict[str, Any]
     fewer: Mapping[str, Any]
+    mimes: frozenset[str]
     error: dspy.LMError | None = None
 
     def recording(self) -> AbstractContextManager[None]:
         """Record the usage of the model in the block; the engines of this package do so themselves."""
-        return spending_of(self.lm) if self.engine is None else nullcontext()
+        return nullcontext() if self.is_configured else spending_of(self.lm)
 
     def even_fewer(self, error: dspy.LMError) -> dict[str, Any] | None:
         """Return the values for the next request if the error is the refusal of a feature; otherwise ``None``."""
-        change = None if self.engine is None else self.engine.features.without_refused(self.features, error)
+        change = self.known.without_refused(self.features, error, self.sampled, self.mimes)
         return None if change is None else {**self.fewer, **change}
 
+    def keep(self) -> None:
+        """Record what the server accepted and refused; the engines of this package record the former themselves."""
+        if not self.is_configured and current().turn.spent.calls:
+            self.known.accept(self.features.form or "off", self.features.logprobs or 0, *self.sampled, *self.mimes)
+        self.known.keep(self.fewer)
 
-def shown_examples(predictor: dspy.Predict) -> list[Any]:
-    """Return a predictor's ``complete_examples`` with each image converted to ``dspy.Image``.
+    @property
+    def sampled(self) -> set[str]:
+        """The parameters of sampling that this program requests, so that it may leave them out."""
+        config = self.inputs.get("config") or {}
+        ours = {name for name in PARAMETERS if config.get(name) is not None}
+        if self.is_configured:  # the limit of tokens has two names, which ``features`` has
+            ours |= {
+                name for name in PARAMETERS if self.lm.kwargs.get(name) is not None and config.get(name, 0) is not None
+            }
+            ours.discard("max_tokens")
+        return ours
+
+
+def changed_sampling(config: Mapping[str, Any]) -> tuple[tuple[str, float], ...]:
+    """Return the sampling of an attempt after a rejected answer, for the record."""
+    return tuple((name, config[name]) for name in ("temperature", "seed") if config.get(name) is not None)
+
+
+def shown_examples(predictor: dspy.Predict, formats: Collection[str] = ()) -> list[Any]:
+    """Return a predictor's ``complete_examples`` with each image converted to ``dspy.Image``, in one of the formats.
 
     DSPy would write a path or an array into the prompt as text. An example with an unreadable image is skipped with a
-    warning.
+    warning. Without ``formats``, the file of an image is shown as it is.
     """
     images = image_fields(predictor.signature)
     examples = []
     for example in complete_examples(predictor):
         try:
-            examples.append(_with_images(example, images))
+            examples.append(_with_images(example, images, formats))
         except ImageError as error:
             logger.warning("an example in the prompt is skipped, because its image cannot be read: %s", error)
     return examples
@@ -376,17 +435,30 @@ def image_fields(signature: type[dspy.Signature]) -> list[str]:
     return [name for name, field in signature.input_fields.items() if field.annotation in (dspy.Image, IMAGE_OR_NONE)]
 
 
-def _with_images(example: Mapping[str, Any] | dspy.Example, images: list[str]) -> Any:
-    originals = {name: example[name] for name in images if name in example and not _is_shown(example[name])}
+def _with_images(example: Mapping[str, Any] | dspy.Example, images: list[str], formats: Collection[str]) -> Any:
+    originals = {name: example[name] for name in images if name in example and not _is_shown(example[name], formats)}
     if not originals:
         return example
-    return {**dict(example.items()), **{name: load(image).to_dspy() for name, image in originals.items()}}
+    shown = {name: load(_unsaved(image)) for name, image in originals.items()}
+    shown = {name: image.sent_as(formats) if formats else image for name, image in shown.items()}
+    return {**dict(example.items()), **{name: image.to_dspy() for name, image in shown.items()}}
 
 
-def _is_shown(value: Any) -> bool:
+def _is_shown(value: Any, formats: Collection[str]) -> bool:
     """Return whether DSPy can show the value unchanged: an image, an image of a saved state, or ``None``."""
-    saved = isinstance(value, str) and value.startswith(SAVED_START) and value.endswith(SAVED_END)
-    return value is None or saved or isinstance(value, dspy.Image)
+    url = _unsaved(value)
+    if not isinstance(url, dspy.Image):
+        return value is None
+    mime, is_embedded, _ = url.url.removeprefix("data:").partition(";base64,")
+    return not is_embedded or not formats or mime in formats
+
+
+def _unsaved(value: Any) -> Any:
+    """Return the image that DSPy wrote into a saved state; any other value unchanged."""
+    if not (isinstance(value, str) and value.startswith(SAVED_START) and value.endswith(SAVED_END)):
+        return value
+    (part,) = json_value(value.removeprefix(SAVED_START).removesuffix(SAVED_END))
+    return dspy.Image(part["image_url"]["url"])
 
 
 def require_same(what: str, found: set[Any], expected: set[Any]) -> None:
