@@ -77,6 +77,8 @@ def sampling_for_caller(
     reasons = any(lm.kwargs.get(name) for name in REASONING)
     if reasons or always_reasons(with_dot(lm.model)):
         values = {} if reasons else {"max_tokens": max(section.max_tokens, FEWEST_REASONING_TOKENS)}
+    if "temperature" in given:  # a low top_p would take its effect away
+        values.pop("top_p", None)
     if lm.kwargs.get("rollout_id") is not None:  # the caller asks for different answers to the same request
         values.pop("temperature", None)
     return {name: value for name, value in values.items() if features.carries(name) and name not in given}
