@@ -286,14 +286,21 @@ class AgenticIQA(SavedProgram):
             NoScore: Neither a tool nor a model provided a score.
             dspy.LMError: A model could not be reached.
         """
-        result: Assessment = super().__call__(
-            image=image,
-            query=query,
-            reference=reference,
-            resize_reference=resize_reference,
-            align=align,
-            options=options,
-        )
+        try:
+            result: Assessment = super().__call__(
+                image=image,
+                query=query,
+                reference=reference,
+                resize_reference=resize_reference,
+                align=align,
+                options=options,
+            )
+        except Exception as error:
+            if self.trial is not None:
+                self.trial.note(error)
+            raise
+        if self.trial is not None:
+            self.trial.note(result)
         return result
 
     acall = awaited_as(__call__)

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 from weakref import WeakKeyDictionary
 
 import dspy
@@ -43,14 +43,26 @@ _ADDRESS = re.compile(r"[A-Za-z][\w+.-]+:|[/\\]{2}")  # a Windows drive has one 
 _made_from: WeakKeyDictionary[type[dspy.Signature], type[dspy.Signature]] = WeakKeyDictionary()
 
 
+class Outcomes(Protocol):
+    """The outcomes of a program that an optimizer tunes (``eval.optimize.trial``)."""
+
+    def note(self, outcome: object) -> None:
+        """Record a result or an error."""
+
+    def refuse_to_save(self) -> None:
+        """Raise UserError if there is nothing to save."""
+
+
 class SavedProgram(ImageProgram):
     """A program that saves and loads its tuned prompts, and hides some from optimizers.
 
     Attributes:
         frozen: The names of the predictors that optimizers do not see and ``save`` does not write.
+        trial: Gets the outcome of each call while the program is tuned; ``None`` otherwise.
     """
 
     frozen: frozenset[str] = frozenset()
+    trial: Outcomes | None = None
 
     def named_parameters(self) -> list[tuple[str, Any]]:
         """List what optimizers may change.
@@ -86,8 +98,10 @@ class SavedProgram(ImageProgram):
             modules_to_serialize: With ``save_program``, the Python modules of custom stages, which DSPy then saves too.
 
         Raises:
-            UserError: The file is named ``.pkl``.
+            UserError: The file is named ``.pkl``, or the prompts were tuned on examples that all failed.
         """
+        if self.trial is not None:
+            self.trial.refuse_to_save()
         if save_program:
             save_whole(self, path, modules_to_serialize)
         else:

@@ -126,13 +126,12 @@ class ScoreQuality(dspy.Signature):
     assessment: ScoredAnswer = dspy.OutputField(desc=f"the rating\n{LEVEL_LINE}{PROBS_LINE}{REASON_LINE}")
 
 
-def level_only(signature: type[dspy.Signature]) -> type[dspy.Signature]:
+def level_only(signature: Any) -> Any:
     """Return a rating's signature that asks for the level and the reason only, for a model that reports its tokens.
 
     Five numbers that sum to 1 are more than a small model can write, and the tokens say them better.
     """
-    changed: type[dspy.Signature] = _level_only(signature)
-    return changed
+    return _level_only(signature)
 
 
 @lru_cache(maxsize=64)  # a cache, because DSPy's text of a signature is cached for its class

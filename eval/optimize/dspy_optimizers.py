@@ -15,7 +15,7 @@ from typing import Any, cast
 import dspy
 from dspy.utils.callback import BaseCallback
 
-from agenticiqa.eval.optimize.for_dspy import example_of, failure_of, freeze, metric
+from agenticiqa.eval.optimize.for_dspy import example_of, failure_of, frozen_copy, metric
 from agenticiqa.eval.optimize.items import TuningQuestion
 from agenticiqa.eval.optimize.measurements import Measurements
 from agenticiqa.eval.optimize.reflection import broken, quoted
@@ -94,7 +94,7 @@ class Student(dspy.Module):
 
     def __init__(self, program: AgenticIQA, names: Collection[str], count: Count) -> None:
         super().__init__()
-        self.program, self.count = freeze(program, [*names]), count
+        self.program, self.count = frozen_copy(program, [*names]), count
         self.models = tuple(question.predictor.lm for question in self.program.questions)
 
     def named_parameters(self) -> list[tuple[str, Any]]:

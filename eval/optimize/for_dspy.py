@@ -15,6 +15,7 @@ import dspy
 from agenticiqa.eval.datasets import LabeledImage, MosScale
 from agenticiqa.eval.optimize.items import Assessed, Stage, TuningQuestion, assessed_of, options_of, questions_of
 from agenticiqa.eval.optimize.objectives import feedback, mark_of
+from agenticiqa.eval.optimize.trial import Trial
 from agenticiqa.eval.questions.task import Item
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.errors import UserError
@@ -99,6 +100,8 @@ def freeze(program: AgenticIQA, except_: str | Sequence[str] = RATED) -> Agentic
     """Freeze the prompts of a copy of a program, except those that an optimizer shall tune.
 
     An optimizer spends its budget on every predictor that it sees. GEPA logs an error for one that no example uses.
+    The copy counts failed examples (``trial.Trial``): if all fail because the model cannot be asked, it ends the
+    optimizer with ``EveryExampleFailed``, and if all fail for any reason, its ``save`` raises a UserError.
 
     Args:
         program: The program, which is not changed.
@@ -111,6 +114,13 @@ def freeze(program: AgenticIQA, except_: str | Sequence[str] = RATED) -> Agentic
     Raises:
         UserError: The program has no such predictor.
     """
+    copied = frozen_copy(program, except_)
+    copied.trial = Trial()
+    return copied
+
+
+def frozen_copy(program: AgenticIQA, except_: str | Sequence[str]) -> AgenticIQA:
+    """Return the copy of ``freeze``, which does not count failed examples."""
     copied: AgenticIQA = program.deepcopy()
     names = [*all_predictors(copied)]
     tuned = (except_,) if isinstance(except_, str) else tuple(except_)

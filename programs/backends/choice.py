@@ -8,6 +8,7 @@ from typing import Any
 
 import dspy
 
+from agenticiqa.configs import StageConfig
 from agenticiqa.programs.errors import BackendError
 
 AT = " at "
@@ -25,10 +26,12 @@ class Backend:
 
     ``reconnect`` rebuilds the backend. It is pickled instead of the models, so that no key is written; loading reads
     the keys from the environment. Without ``reconnect``, models are pickled without their keys and headers.
+    ``section`` is the stage's section of the configuration; a model of the caller gets its sampling.
     """
 
     lms: tuple[dspy.LM, ...] = ()
     reconnect: "Callable[[], Backend] | None" = field(default=None, repr=False, compare=False)
+    section: StageConfig | None = field(default=None, repr=False, compare=False)
     _skipped_until: dict[str, float] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @classmethod
@@ -52,7 +55,8 @@ class Backend:
     def __reduce__(self) -> tuple[Callable[..., "Backend"], tuple[Any, ...]]:
         if self.reconnect is not None:
             return self.reconnect, ()
-        return Backend, (tuple(lm.copy(api_key=None, headers=None, extra_headers=None) for lm in self.lms),)
+        lms = tuple(lm.copy(api_key=None, headers=None, extra_headers=None) for lm in self.lms)
+        return Backend, (lms, None, self.section)
 
 
 def models_to_ask(own: dspy.BaseLM | None, backend: Backend) -> list[dspy.BaseLM]:

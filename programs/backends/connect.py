@@ -20,6 +20,7 @@ from agenticiqa.programs.backends.in_flight import in_flight_at
 from agenticiqa.programs.backends.models import always_reasons, plain_name
 from agenticiqa.programs.backends.prices import price_of
 from agenticiqa.programs.backends.providers import NO_KEY, PROVIDERS, WELL_KNOWN, Provider, row_of
+from agenticiqa.programs.backends.sampling import sampling_of
 from agenticiqa.programs.errors import BackendError
 
 if TYPE_CHECKING:
@@ -40,12 +41,12 @@ def connect(stage: StageConfig, *, cache: bool = True) -> Backend | None:
         return None
     # DSPy would fetch a list of models and prices from GitHub at the first call; this selects the list that it ships.
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    return Reconnect(tuple(stage_models(stage)), cache)()
+    return Reconnect(tuple(stage_models(stage)), cache, stage)()
 
 
 @dataclass(frozen=True)
 class Reconnect:
-    """A factory that rebuilds a backend from its models; it is pickled in place of the backend.
+    """A factory that rebuilds a backend from its models and their section; it is pickled in place of the backend.
 
     Addresses from the environment are part of the models, so that another process asks the same servers. Raises
     BackendError as ``connect`` does, and when it is pickled with a password in an address.
@@ -53,13 +54,14 @@ class Reconnect:
 
     models: tuple[StageConfig, ...]
     cache: bool
+    section: StageConfig
 
     def __call__(self) -> Backend:
         """Return the backend, with keys from the environment."""
         lms = tuple(_lm(model) for model in self.models)
         for lm in lms:
             lm.cache = self.cache
-        return Backend(lms, self if lms else None)
+        return Backend(lms, self if lms else None, self.section)
 
     def __getstate__(self) -> dict[str, Any]:
         if any(secrets_in(model.api_base) for model in self.models):
@@ -81,15 +83,12 @@ def _lm(stage: StageConfig) -> dspy.LM:
         price=price_of(stage),
         in_flight=in_flight_at(place, provider.at_a_time),
     )
-    options = {"top_p": stage.top_p if provider.takes_top_p else None, "seed": stage.seed if provider.seed else None}
     try:
         return dspy.LM(
             engine.name,
             engine=engine,
-            temperature=stage.temperature,
-            max_tokens=stage.max_tokens,
             num_retries=0,  # the engine's own retries are logged, bounded and counted
-            **{option: value for option, value in options.items() if value is not None},
+            **sampling_of(stage, provider),
         )
     except dspy.LMError as error:
         raise BackendError(f"backend {engine.name!r} does not accept this configuration: {error}") from error
@@ -231,7 +230,7 @@ def provider_of(stage: StageConfig) -> Provider:
     if stage.structured_outputs == "json_object" and "json_object" not in provider.forms:
         raise BackendError(f"backend {name!r} has no JSON object mode: set structured_outputs to json_schema or off")
     # At the user's own address, such as a gateway, the name of a model does not identify it.
-    return provider if stage.api_base else provider.of_model(plain_name(model))
+    return provider.at_another_address(stage.api_base) if stage.api_base else provider.of_model(plain_name(model))
 
 
 def require_address(stage: StageConfig, setting: str) -> None:

@@ -8,14 +8,14 @@ cached; DSPy would build it for each call.
 import copy
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import lru_cache
 from typing import Any, Self
 
 import dspy
 import pydantic
 
-from agenticiqa.programs.backends.json_schema import without_names
+from agenticiqa.programs.backends.json_schema import LENGTHS, without_keywords, without_names
 from agenticiqa.programs.backends.providers import Form
 from agenticiqa.signatures.answers.answer_fields import read_fields
 from agenticiqa.signatures.answers.json_text import Unreadable, too_much
@@ -40,18 +40,21 @@ class SteadyAdapter(dspy.JSONAdapter):
         super().__init__()
         self.form, self.requested = form, Requested()
         self.per_request = self.in_prompt = False
+        self.refused: Collection[str] = ()
 
-    def for_request(self, form: Form, requested: Requested, *, per_request: bool, in_prompt: bool) -> Self:
-        """Return a copy, also of a subclass, for one request in this form."""
+    def for_request(
+        self, form: Form, requested: Requested, *, per_request: bool, in_prompt: bool, refused: Collection[str] = ()
+    ) -> Self:
+        """Return a copy, also of a subclass, for one request in this form; ``refused`` are keywords to leave out."""
         changed = copy.copy(self)
         changed.form, changed.requested = form, requested
-        changed.per_request, changed.in_prompt = per_request, in_prompt
+        changed.per_request, changed.in_prompt, changed.refused = per_request, in_prompt, refused
         return changed
 
     def schema(self, signature: Any) -> dict[str, Any]:
         """Return the JSON schema that ``response_format`` has in the form "json_schema"."""
-        schema = answer_schema(signature)
-        return self.requested.bounded(schema) if self.per_request else schema
+        schema = answer_schema(signature) if self.per_request else stage_schema(signature)
+        return self.requested.bounded(schema) if self.per_request else without_keywords(schema, self.refused)
 
     def most_tokens(self, signature: type[dspy.Signature]) -> int | None:
         """Return an upper bound of the tokens of an answer within the schema of its own request; otherwise ``None``."""
@@ -68,7 +71,8 @@ class SteadyAdapter(dspy.JSONAdapter):
     ) -> list[dict[str, Any]]:
         """Called by DSPy; see ``dspy.JSONAdapter``."""
         wanted = response_format(self._form(signature), self.schema(signature))
-        return super().__call__(lm, lm_kwargs | wanted, signature, demos, inputs)
+        # ``JSONAdapter`` would replace the form by what DSPy knows of the model's name.
+        return super(dspy.JSONAdapter, self).__call__(lm, lm_kwargs | wanted, signature, demos, inputs)
 
     def _form(self, signature: type[dspy.Signature]) -> Form:
         """Return the form for a signature; a strict schema cannot describe a mapping, such as the advice of Refine."""
@@ -175,6 +179,12 @@ def answer_schema(signature: Any) -> dict[str, Any]:
     fields: dict[str, Any] = {name: (field.annotation, ...) for name, field in signature.output_fields.items()}
     model = pydantic.create_model("Answer", __config__=pydantic.ConfigDict(extra="forbid"), **fields)
     return without_names(model.model_json_schema())
+
+
+@lru_cache(maxsize=SIGNATURES)
+def stage_schema(signature: Any) -> dict[str, Any]:
+    """Return the schema that all requests of a signature share: without lengths, which strict modes refuse."""
+    return without_keywords(answer_schema(signature), LENGTHS)
 
 
 def _is_closed(signature: type[dspy.Signature]) -> bool:

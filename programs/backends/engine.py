@@ -14,7 +14,7 @@ from dspy import lm15
 from agenticiqa.configs import Price, StageConfig
 from agenticiqa.programs.backends import retries
 from agenticiqa.programs.backends.call_log import note_response
-from agenticiqa.programs.backends.capabilities import ModelFeatures, RequestFeatures
+from agenticiqa.programs.backends.capabilities import ModelFeatures, accepted_in
 from agenticiqa.programs.backends.context import full_context
 from agenticiqa.programs.backends.failures import classified, costs_nothing, masked
 from agenticiqa.programs.backends.held_images import held_sizes
@@ -52,12 +52,6 @@ class Model:
     most_input: int = 0  # tokens of the largest request so far
     most_output: int = 0  # tokens of the longest answer; some servers do not count reasoning towards max_tokens
 
-    def requested(self, *, by_form: bool, reads_tokens: bool) -> RequestFeatures:
-        """Return the features to request for a question; without ``by_form``, another DSPy adapter decides on JSON."""
-        formats, known = self.wire.provider.format_names, self.features
-        logprobs = known.top_logprobs if reads_tokens else 0
-        return RequestFeatures(known.form if by_form else None, logprobs, formats, known.token_limit)
-
     def complete(self, request: lm15.Request) -> lm15.Response:
         """Send a request, with retries, and return the response. Raises lm15's errors, LimitReached or Halted.
 
@@ -65,7 +59,7 @@ class Model:
         """
         ready, run = self.wire.prepared(replace(request, model=self.wire.model)), current()
         response = self._sent(ready, run.limits) if run.send is None else run.send(self, ready)
-        self.features.accept(request, self.token_limit)
+        self.features.accept(*accepted_in(ready), self.token_limit)
         return response
 
     def _sent(self, request: lm15.Request, limits: Limits) -> lm15.Response:

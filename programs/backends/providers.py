@@ -5,12 +5,13 @@ A row has the features that are requested first. A feature that a server refuses
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from agenticiqa.programs.backends.image_tokens import LLAMA_CPP, QWEN, Rule, claude_tokens, gemini_tokens, openai_tokens
-from agenticiqa.programs.backends.json_schema import BOUNDS, LENGTHS
+from agenticiqa.programs.backends.json_schema import BOUNDS
+from agenticiqa.programs.backends.own_network import is_own_network
 
 Form = Literal["json_schema", "json_object", "off"]
 TokenLimit = Literal["max_tokens", "max_completion_tokens"]
@@ -18,7 +19,13 @@ TokenLimit = Literal["max_tokens", "max_completion_tokens"]
 NO_KEY = "none"  # key for a server without keys; no header with it is sent
 TIMEOUT = 120.0  # seconds for one attempt
 SLOW = 600.0  # seconds, where a model of the user's own computer may need minutes for an answer
-OF_LLAMA_CPP = frozenset({"image/jpeg", "image/png"})  # media types that llama.cpp decodes
+JPEG_PNG = frozenset({"image/jpeg", "image/png"})  # media types that every server decodes
+WITH_WEBP = JPEG_PNG | {"image/webp"}
+
+
+def names_of(formats: Iterable[str]) -> tuple[str, ...]:
+    """Return the names of media types of images, in order, such as "jpeg"."""
+    return tuple(sorted(mime.removeprefix("image/") for mime in formats))
 
 
 @dataclass(frozen=True)
@@ -53,14 +60,16 @@ class Provider:
     which delays its first request, so they get one schema for each stage. ``refused_keywords``: the keywords that their
     strict modes refuse. ``bills_schemas``: whether it adds the schema to the prompt and bills it; a server of the
     user's own turns it into a grammar. ``image_tokens``: the rule for the tokens of an image; ``models`` has the rules
-    of models that several providers offer. ``formats``: the media types that it decodes. ``continues``: the fields of a
-    request that continues an unfinished answer; ``None`` if the model would begin a new answer. ``reasoning_is_apart``:
-    whether it counts hidden reasoning separately from output tokens. ``context``: the size of its context, for a server
-    of the user's own. ``timeout``: seconds for one attempt, unless the configuration sets them. ``max_tokens``: the
-    fewest tokens of an answer, unless the configuration sets them, for models that reason before they answer.
-    ``at_a_time``: how many requests it answers at a time (``None``: many), which is the default of ``--workers``.
-    ``has_batches``: whether it has OpenAI's Batch API. ``models``: different values for some models, by a pattern that
-    matches the beginning of their plain names (``models.plain_name``).
+    of models that several providers offer. ``formats``: the media types that it is known to decode. ``continues``: the
+    fields of a request that continues an unfinished answer; ``None`` if the model would begin a new answer.
+    ``reasoning_is_apart``: whether it counts hidden reasoning separately from output tokens. ``context``: the size of
+    its context, for a server of the user's own. ``timeout``: seconds for one attempt, unless the configuration sets
+    them. ``max_tokens``: the fewest tokens of an answer, unless the configuration sets them, for models that reason
+    before they answer. ``at_a_time``: how many requests it answers at a time (``None``: many), which is the default of
+    ``--workers``. ``has_batches``: whether it has OpenAI's Batch API. ``models``: different values for some models, by
+    a pattern that matches the beginning of their plain names (``models.plain_name``). ``elsewhere``: different values
+    for another server with its interface, and ``nearby`` for one on this machine or in its network, which is hardly a
+    gateway to the provider.
     """
 
     key_env: str | None = None
@@ -77,7 +86,7 @@ class Provider:
     refused_keywords: frozenset[str] = frozenset()
     bills_schemas: bool = False
     image_tokens: Rule = QWEN
-    formats: frozenset[str] = frozenset({"image/jpeg", "image/png", "image/webp"})
+    formats: frozenset[str] = JPEG_PNG
     continues: Mapping[str, Any] | None = None
     reasoning_is_apart: bool = False
     context: ContextSize | None = None
@@ -86,16 +95,23 @@ class Provider:
     at_a_time: int | None = None
     has_batches: bool = False
     models: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    elsewhere: Mapping[str, Any] = field(default_factory=dict)
+    nearby: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def format_names(self) -> tuple[str, ...]:
         """The names of the formats that it decodes, in order, such as "jpeg"."""
-        return tuple(sorted(mime.removeprefix("image/") for mime in self.formats))
+        return names_of(self.formats)
 
     def of_model(self, name: str) -> "Provider":
         """Return the row with the values for the model with this plain name at the provider's own address."""
         changes = [change for pattern, change in self.models.items() if re.match(pattern, name)]
         return replace(self, **changes[0]) if changes else self
+
+    def at_another_address(self, address: str) -> "Provider":
+        """Return the row of another server with this interface."""
+        changes = {**self.elsewhere, **(self.nearby if is_own_network(address) else {})}
+        return replace(self, **changes) if changes else self
 
 
 PROVIDERS: dict[str, Provider] = {
@@ -105,15 +121,17 @@ PROVIDERS: dict[str, Provider] = {
         "https://api.openai.com/v1",
         ("OPENAI_BASE_URL", "OPENAI_API_BASE"),
         token_limit="max_completion_tokens",
-        refused_keywords=LENGTHS,
         bills_schemas=True,
         image_tokens=openai_tokens,
         context=ContextSize("the option of the server for it"),
+        formats=WITH_WEBP,
         has_batches=True,
         models={
             r"o\d|gpt-5(?!-chat|\.)": {"logprobs": 0},  # reasoning models answer 403 to log-probabilities
             r"gpt-3\.5|gpt-4(-|$)|gpt-4o-2024-05-13": {"forms": ("json_object",)},  # models without structured outputs
         },
+        elsewhere={"formats": JPEG_PNG},
+        nearby={"schema_per_request": True},
     ),
     # Newer models refuse top_p together with a temperature; there is no JSON mode, seed or log-probability.
     "anthropic": Provider(
@@ -129,6 +147,7 @@ PROVIDERS: dict[str, Provider] = {
         refused_keywords=BOUNDS,
         bills_schemas=True,
         image_tokens=claude_tokens,
+        formats=WITH_WEBP,
         models={r"claude-(2|3|instant)|claude-(opus|sonnet)-4-(0|2025)": {"forms": ()}},  # models without them
     ),
     # Few models give log-probabilities; the others refuse (400).
@@ -140,20 +159,24 @@ PROVIDERS: dict[str, Provider] = {
         route="gemini",
         bills_schemas=True,
         image_tokens=gemini_tokens,
+        formats=WITH_WEBP,
         reasoning_is_apart=True,
         max_tokens=16_000,
     ),
     "vllm": Provider(
         schema_per_request=True,
+        formats=WITH_WEBP,
         continues={"continue_final_message": True, "add_generation_prompt": False},
         context=ContextSize("--max-model-len"),
     ),
     "sglang": Provider(
         schema_per_request=True,
+        formats=WITH_WEBP,
         continues={"continue_final_message": True},
         context=ContextSize("--context-length"),
     ),
-    # Versions without log-probabilities ignore the request for them. Only a loaded model has a size of the context.
+    # Versions without log-probabilities ignore the request for them. Older versions do not decode WebP. Only a loaded
+    # model has a size of the context.
     "ollama": Provider(
         None,
         "http://localhost:11434/v1",
@@ -169,7 +192,6 @@ PROVIDERS: dict[str, Provider] = {
         address="http://localhost:8080/v1",
         schema_per_request=True,
         image_tokens=LLAMA_CPP,
-        formats=OF_LLAMA_CPP,
         continues={"chat_template_kwargs": {"enable_thinking": False}},
         context=ContextSize("-c, which llama.cpp divides among its -np slots", field="meta.n_ctx"),
         timeout=SLOW,
@@ -181,6 +203,7 @@ PROVIDERS: dict[str, Provider] = {
         forms=("json_schema",),
         logprobs=0,
         image_tokens=LLAMA_CPP,
+        formats=WITH_WEBP,
         context=ContextSize("the context length when the model is loaded", "/api/v0/models", "loaded_context_length"),
         timeout=SLOW,
         at_a_time=1,

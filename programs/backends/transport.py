@@ -1,9 +1,7 @@
 """Send HTTP requests with limits on time and size, as a transport of httpx, with httpx's pool of connections."""
 
-import ipaddress
 import os
 import re
-import socket
 import ssl
 import threading
 import time
@@ -23,6 +21,7 @@ from agenticiqa.programs.backends.addresses import public_address
 from agenticiqa.programs.backends.failures import NoConnection, causes, readable_error
 from agenticiqa.programs.backends.held_images import with_held_images
 from agenticiqa.programs.backends.limits import Halted
+from agenticiqa.programs.backends.own_network import is_loopback
 from agenticiqa.programs.backends.providers import NO_KEY
 from agenticiqa.programs.backends.run_context import current
 
@@ -174,20 +173,6 @@ def proxy_for(url: str) -> str:
     if is_loopback(host) or proxy_bypass(host):
         return ""
     return proxies.get(parts.scheme) or proxies.get("all", "")
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether a host name or address is this machine's own, in any spelling, such as 127.1 or "localhost."."""
-    name = host.lower().removesuffix(".")
-    try:
-        address = ipaddress.ip_address(name.partition("%")[0])
-    except ValueError:
-        try:
-            address = ipaddress.ip_address(socket.inet_aton(name))  # 127.1, 0x7f.1, 2130706433
-        except (OSError, UnicodeError):
-            return name == "localhost" or name.endswith(".localhost")
-    address = getattr(address, "ipv4_mapped", None) or address
-    return address.is_loopback or address.is_unspecified
 
 
 @contextmanager

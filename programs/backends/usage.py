@@ -1,6 +1,6 @@
 """The usage of models by stage: calls, cached answers, tokens, money, time, and the features that were requested."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
@@ -16,15 +16,20 @@ class RequestFeatures:
     """The features of a model that a question requests.
 
     ``form`` is how JSON is requested (json_schema, json_object or off), ``logprobs`` the number of alternatives per
-    token (0: none), ``image_formats`` the formats that are sent unconverted, ``token_limit`` the parameter that
-    limits the tokens of an answer. All are ``None`` for a model that the caller gave to DSPy; ``form`` is also ``None``
-    with a DSPy adapter of the caller.
+    token (0: none), ``image_formats`` the formats that are sent unconverted, ``token_limit`` the parameter that limits
+    the tokens of an answer (``None`` for a model that the caller gave to DSPy, which chooses it). ``form`` is ``None``
+    with a DSPy adapter or a response format of the caller. ``omitted`` has the parameters of sampling that the server
+    refused. ``per_request`` is whether the schema is made for the request, ``retried_with`` the sampling of an attempt
+    after a rejected answer.
     """
 
     form: Form | None = None
     logprobs: int | None = None
     image_formats: tuple[str, ...] | None = None
     token_limit: TokenLimit | None = None
+    omitted: tuple[str, ...] = ()
+    per_request: bool = False
+    retried_with: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass
@@ -90,15 +95,11 @@ class Usage:
                 requested.append(features)
 
     def capabilities(self) -> dict[str, dict[str, Any]]:
-        """Return the features requested from each model, as in a result's JSON; one model may have several forms."""
-        return {
-            model: {
-                "structured_outputs": list(dict.fromkeys(features.form for features in requested if features.form)),
-                "logprobs": max((f.logprobs for f in requested if f.logprobs is not None), default=None),
-                "image_formats": None if requested[0].image_formats is None else list(requested[0].image_formats),
-            }
-            for model, requested in self.features.items()
-        }
+        """Return the features requested from each model, as in a result's JSON; one model may have several forms.
+
+        ``omitted`` and ``retried_with`` are there only if a parameter was left out, or an attempt was retried.
+        """
+        return {model: _summed(requested) for model, requested in self.features.items()}
 
     def note_parsing(self, stage: str, notes: Iterable[str]) -> None:
         """Record notes, one sentence each, about parts of an accepted answer that were ignored or interpreted."""
@@ -111,6 +112,22 @@ class Usage:
     def to_json(self) -> dict[str, dict[str, Any]]:
         """Return the usage by stage as in a result's JSON."""
         return {stage: spent.to_json() for stage, spent in self.stages.items()}
+
+
+def _summed(requested: Sequence[RequestFeatures]) -> dict[str, Any]:
+    """Return the features of all requests to one model as plain JSON types."""
+    formats = requested[-1].image_formats
+    sampled = dict.fromkeys(features.retried_with for features in requested if features.retried_with)
+    more = {
+        "omitted": list(dict.fromkeys(name for features in requested for name in features.omitted)),
+        "retried_with": [dict(sampling) for sampling in sampled],
+    }
+    return {
+        "structured_outputs": list(dict.fromkeys(features.form for features in requested if features.form)),
+        "logprobs": max((f.logprobs for f in requested if f.logprobs is not None), default=None),
+        "image_formats": None if formats is None else list(formats),
+        **{name: listed for name, listed in more.items() if listed},
+    }
 
 
 def total(stages: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

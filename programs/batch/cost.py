@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import dspy
 
 from agenticiqa.configs import Config, StageConfig
-from agenticiqa.programs.backends.dspy_adapter import SteadyAdapter, answer_schema
+from agenticiqa.programs.backends.dspy_adapter import SteadyAdapter, stage_schema
 from agenticiqa.programs.backends.image_tokens import within
 from agenticiqa.programs.backends.models import image_tokens
 from agenticiqa.programs.backends.prices import price_of
@@ -231,7 +231,7 @@ def _call(stage: str, section: StageConfig, reference: bool, filled: int, answer
     text = _frame_tokens(signature, reference, is_enforced) + filled
     provider = row_of(section.backend)
     if is_enforced and provider and provider.bills_schemas:
-        text += text_tokens(json.dumps(answer_schema(signature)))
+        text += text_tokens(json.dumps(stage_schema(signature)))
     offered = ("image", "reference") if reference else ("image",)
     images = tuple(name for name in offered if name in signature.input_fields)
     return StageCost(text, min(answer, section.max_tokens), images)

@@ -9,7 +9,7 @@ an answer and is not retried here.
 import logging
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from inspect import isclass
@@ -18,14 +18,18 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import dspy
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
+from agenticiqa.configs import StageConfig
+from agenticiqa.configs.yaml_json import json_value
 from agenticiqa.programs.backends.answer_cache import forget_answers, note_cut_off, was_cut_off
 from agenticiqa.programs.backends.call_log import history_settings, leave_out_images, logging_settings
-from agenticiqa.programs.backends.capabilities import RequestFeatures
+from agenticiqa.programs.backends.callers import features_of_caller, given_sampling, sampling_for_caller, section_for
+from agenticiqa.programs.backends.capabilities import ModelFeatures, RequestFeatures
 from agenticiqa.programs.backends.choice import Backend, models_to_ask, process_wide_setting, without_place
 from agenticiqa.programs.backends.dspy_adapter import CORRECTION, SAVED_END, SAVED_START, SteadyAdapter, showing_images
 from agenticiqa.programs.backends.engine import Model
 from agenticiqa.programs.backends.held_images import hold
 from agenticiqa.programs.backends.run_context import Turn, asking, current, spending_of
+from agenticiqa.programs.backends.sampling import PARAMETERS, PARAMETERS_OF_CHOICE, after_rejections
 from agenticiqa.programs.errors import ImageError, StateError, Unanswered, excerpt
 from agenticiqa.programs.images import LoadedImage, load
 from agenticiqa.programs.images.metadata import UnclearStructure, without_metadata
@@ -57,7 +61,7 @@ ANYTHING = Requested()
 FEWEST_WORDS = 4  # words of a sentence that an answer must not copy
 _QUOTED = re.compile(r"[\"“]([^\"“”]+)[\"”]")
 
-_DATA_URI = re.compile(r'data:[^"\s]+')
+_DATA_URI = re.compile(r"data:([^;,\s]*);base64,")
 # The text that DSPy reports for an empty answer, with and without log-probabilities.
 _NO_TEXT = re.compile(r"(None|\{'text': (''|None).*)?", re.DOTALL)
 _FIELD_OF_THOUGHTS = re.compile(r"\[([\w.-]+)\] ")
@@ -278,9 +282,7 @@ class CheckedPredict(StageModule, Generic[A]):
             finally:
                 leave_out_images(request.lm)
             turn = current().turn
-            if request.engine is not None:
-                request.engine.features.keep(request.fewer)
-                request.note_answer(turn)
+            request.keep(turn)
             if request.token_form:
                 logprobs = prediction.get("logprobs") if unparsed is None and prediction else turn.logprobs
                 says_enough = request.token_form.says_enough(logprobs, request.in_schema)
@@ -340,48 +342,77 @@ class CheckedPredict(StageModule, Generic[A]):
         The engines of this package receive image bytes separately from the prompt.
         """
         engine = lm.engine if isinstance(getattr(lm, "engine", None), Model) else None
-        features, adapter = RequestFeatures(), self.adapter or dspy.settings.adapter or SteadyAdapter()
-        by_form = isinstance(adapter, SteadyAdapter)
-        if engine is not None:
-            features = replace(engine.requested(by_form=by_form, reads_tokens=self.reads_tokens), **fewer)
-        by_tokens = reads_tokens and features.logprobs and engine is not None and not engine.features.lacks_tokens
-        token_form = self.token_form if by_tokens else None
+        section = section_for(self.stage, self.backend)
+        known = engine.features if engine is not None else features_of_caller(lm, section)
+        adapter = self.adapter or dspy.settings.adapter or SteadyAdapter()
+        by_form = isinstance(adapter, SteadyAdapter) and not lm.kwargs.get("response_format")
+        asks_for_tokens = self.reads_tokens and lm.kwargs.get("logprobs") is None
+        features = replace(known.requested(by_form=by_form, reads_tokens=asks_for_tokens), **fewer)
+        config = self._sampling(lm, known, features.omitted, None if engine is not None else section)
+        if current().turn.attempt > 1:
+            features = replace(features, retried_with=changed_sampling(config))
         arguments = dict(inputs)
         signature = arguments.get("signature", self.predictor.signature)
+        token_form = self.token_form if reads_tokens and features.logprobs and not known.lacks_tokens else None
         if token_form:
             signature = arguments["signature"] = token_form.signature(signature)
-        config: dict[str, Any] = {}
         if isinstance(adapter, SteadyAdapter):
             adapter = adapter.for_request(
                 features.form or "off",
                 requested,
-                per_request=engine is not None and engine.wire.provider.schema_per_request,
+                per_request=features.per_request,
                 in_prompt=in_prompt,
+                refused=() if engine is not None else known.provider.refused_keywords,
             )
-            most = adapter.most_tokens(signature)
-            if most and engine is not None and not engine.features.reasons:
-                config["max_tokens"] = min(most, lm.kwargs.get("max_tokens") or most)
+            most = None if known.reasons else adapter.most_tokens(signature)
+            given = lm.kwargs.get("max_tokens")
+            if most and known.carries("max_tokens") and (engine is not None or given is None):
+                config["max_tokens"] = min(most, config.get("max_tokens") or given or most)
         elif not self.adapter:
             adapter = showing_images(adapter)
         # DSPy's own trace would keep every image in memory. dspy.BestOfN and dspy.Refine extend the trace.
         settings = {"lm": lm, "adapter": adapter, "trace": [], **history_settings(), **logging_settings()}
+        formats = [f"image/{name}" for name in features.image_formats or ()]
         if self.predictor.demos:
-            arguments["demos"] = shown_examples(self.predictor, signature)
-        images = {name: value for name, value in inputs.items() if isinstance(value, LoadedImage)}
+            arguments["demos"] = shown_examples(self.predictor, signature, formats)
+        images = {name: value.sent_as(formats) for name, value in inputs.items() if isinstance(value, LoadedImage)}
         if engine is None:
             arguments |= {name: image.to_dspy() for name, image in images.items()}
         else:
             settings["send_stream"] = None  # these engines do not stream
-            arguments |= hold({name: image.sent_as(engine.wire.provider.formats) for name, image in images.items()})
+            arguments |= hold(images)
         if features.logprobs:
             config |= {"logprobs": True, "top_logprobs": features.logprobs}
         if config:
             arguments["config"] = config
-        in_schema = features.form == "json_schema"
         turn = current().turn
-        turn.features, turn.schema = features, adapter.schema(signature) if in_schema else None
-        turn.known = None if engine is None else engine.features
-        return ModelRequest(lm, engine, features, settings, arguments, fewer, token_form)
+        turn.features, turn.known = features, known
+        turn.schema = adapter.schema(signature) if features.form == "json_schema" else None
+        mimes = frozenset(image.mime for image in images.values())
+        return ModelRequest(
+            lm, known, engine is not None, features, settings, arguments, fewer, mimes, token_form=token_form
+        )
+
+    def _sampling(
+        self, lm: dspy.BaseLM, known: ModelFeatures, omitted: Iterable[str], section: StageConfig | None
+    ) -> dict[str, Any]:
+        """Return the parameters of sampling to request; ``None`` leaves out one that the model has.
+
+        What the caller set, in a model without a configuration (with a ``section`` of the stage) or in a predictor, is
+        never replaced. ``omitted`` are those that the server refused.
+        """
+        fixed = given_sampling(self.predictor.config)
+        values = given = given_sampling(lm.kwargs) | fixed
+        if section is not None:
+            values, fixed = given | sampling_for_caller(lm, section, known, given), given
+        if isinstance(self.predict, dspy.BestOfN | dspy.Refine):
+            fixed = fixed | dict.fromkeys(PARAMETERS_OF_CHOICE)  # they sample at a temperature of their own
+        wanted = values | after_rejections(values, current().turn.attempt - 1, known.provider) | dict.fromkeys(omitted)
+        return {
+            name: value
+            for name, value in wanted.items()
+            if name not in fixed and known.carries(name) and value != given.get(name)
+        }
 
     def _traced(self, given: Mapping[str, Any], prediction: dspy.Prediction) -> tuple[Any, ...]:
         """Return an accepted answer as an entry of DSPy's trace, with ``dspy.Image`` instead of LoadedImage."""
@@ -409,17 +440,20 @@ class CheckedPredict(StageModule, Generic[A]):
 class ModelRequest:
     """A question as one model gets it, through DSPy's ``settings`` and ``inputs``.
 
-    ``engine`` is that of a model of the configuration. ``fewer`` has the values that replace refused ``features``, by
-    their names. ``token_form`` is the shorter form in which the question is asked. ``error`` is why the request failed,
+    ``known`` is what the process knows of the model's features, ``is_configured`` whether the configuration names it.
+    ``fewer`` has the values that replace refused ``features``, by their names. ``mimes`` are the media types of the
+    images. ``token_form`` is the shorter form in which the question is asked. ``error`` is why the request failed,
     ``lacks_tokens`` whether the tokens of its answer say too little.
     """
 
     lm: dspy.BaseLM
-    engine: Model | None
+    known: ModelFeatures
+    is_configured: bool
     features: RequestFeatures
     settings: dict[str, Any]
     inputs: dict[str, Any]
     fewer: Mapping[str, Any]
+    mimes: frozenset[str]
     token_form: TokenForm[Any] | None = None
     error: dspy.LMError | None = None
     lacks_tokens: bool = False
@@ -429,37 +463,60 @@ class ModelRequest:
         """Whether the server is asked to enforce a schema."""
         return self.features.form == "json_schema"
 
-    def note_answer(self, turn: Turn) -> None:
-        """Record what an answer shows of its server: hidden reasoning, missing log-probabilities."""
-        if self.engine is None:
-            return
-        known = self.engine.features
-        if turn.thoughts:
-            known.note_reasoning()
-        if self.token_form and not tokens_of(turn.logprobs):
-            known.note_missing_tokens()
-
     def recording(self) -> AbstractContextManager[None]:
         """Record the usage of the model in the block; the engines of this package do so themselves."""
-        return spending_of(self.lm) if self.engine is None else nullcontext()
+        return nullcontext() if self.is_configured else spending_of(self.lm)
 
     def even_fewer(self, error: dspy.LMError) -> dict[str, Any] | None:
         """Return the values for the next request if the error is the refusal of a feature; otherwise ``None``."""
-        change = None if self.engine is None else self.engine.features.without_refused(self.features, error)
+        change = self.known.without_refused(self.features, error, self.sampled, self.mimes)
         return None if change is None else {**self.fewer, **change}
 
+    def keep(self, turn: Turn) -> None:
+        """Record what the server accepted and refused, and what its answer shows: hidden reasoning, missing tokens.
 
-def shown_examples(predictor: dspy.Predict, signature: type[dspy.Signature] | None = None) -> list[Any]:
+        The engines of this package record themselves what was accepted.
+        """
+        if turn.thoughts:
+            self.known.note_reasoning()
+        if self.token_form and not tokens_of(turn.logprobs):
+            self.known.note_missing_tokens()
+        if not self.is_configured and current().turn.spent.calls:
+            self.known.accept(self.features.form or "off", self.features.logprobs or 0, *self.sampled, *self.mimes)
+        self.known.keep(self.fewer)
+
+    @property
+    def sampled(self) -> set[str]:
+        """The parameters of sampling that this program requests, so that it may leave them out."""
+        config = self.inputs.get("config") or {}
+        ours = {name for name in PARAMETERS if config.get(name) is not None}
+        if self.is_configured:  # the limit of tokens has two names, which ``features`` has
+            ours |= {
+                name for name in PARAMETERS if self.lm.kwargs.get(name) is not None and config.get(name, 0) is not None
+            }
+            ours.discard("max_tokens")
+        return ours
+
+
+def changed_sampling(config: Mapping[str, Any]) -> tuple[tuple[str, float], ...]:
+    """Return the sampling of an attempt after a rejected answer, for the record."""
+    return tuple((name, config[name]) for name in ("temperature", "seed") if config.get(name) is not None)
+
+
+def shown_examples(
+    predictor: dspy.Predict, signature: type[dspy.Signature] | None = None, formats: Collection[str] = ()
+) -> list[Any]:
     """Return a predictor's examples for a request with this signature, with images converted to ``dspy.Image``.
 
     DSPy would write a path or an array into the prompt as text. An example with an unreadable image is skipped with a
-    warning. The outputs have the types of the signature, which may be a shorter form of the predictor's own.
+    warning. The outputs have the types of the signature, which may be a shorter form of the predictor's own. Images
+    are in one of the ``formats``; without them, in their own.
     """
     images = image_fields(predictor.signature)
     examples = []
     for example in complete_examples(predictor, signature):
         try:
-            examples.append(_with_images(example, images))
+            examples.append(_with_images(example, images, formats))
         except ImageError as error:
             logger.warning("an example in the prompt is skipped, because its image cannot be read: %s", error)
     return examples
@@ -550,29 +607,38 @@ def image_fields(signature: type[dspy.Signature]) -> list[str]:
     return [name for name, field in signature.input_fields.items() if field.annotation in (dspy.Image, IMAGE_OR_NONE)]
 
 
-def _with_images(example: Mapping[str, Any] | dspy.Example, images: list[str]) -> Any:
+def _with_images(example: Mapping[str, Any] | dspy.Example, images: list[str], formats: Collection[str]) -> Any:
     given = {name: example[name] for name in images if name in example and example[name] is not None}
-    return {**dict(example.items()), **{name: _shown(image) for name, image in given.items()}} if given else example
+    if not given:
+        return example
+    return {**dict(example.items()), **{name: _shown(image, formats) for name, image in given.items()}}
 
 
-def _shown(image: Any) -> Any:
-    """Return an image of an example, or the text of one in a saved state, as DSPy shows it; without metadata."""
-    if isinstance(image, str) and image.startswith(SAVED_START) and image.endswith(SAVED_END):
-        return _DATA_URI.sub(lambda uri: _clean_uri(uri[0]), image)
+def _shown(image: Any, formats: Collection[str]) -> Any:
+    """Return an image of an example as DSPy shows it, without metadata, in one of the formats."""
+    image = _unsaved(image)
     if isinstance(image, dspy.Image):
-        return dspy.Image(_clean_uri(image.url)) if _DATA_URI.match(image.url) else image
-    return load(image).to_dspy()
+        data = _DATA_URI.match(image.url)
+        if data is None or (_is_clean(image.url) and (not formats or data[1] in formats)):
+            return image
+    loaded = load(image)
+    return (loaded.sent_as(formats) if formats else loaded).to_dspy()
 
 
-def _clean_uri(uri: str) -> str:
-    """Return a data URI of the image without metadata; one without metadata is not decoded."""
+def _unsaved(value: Any) -> Any:
+    """Return the image that DSPy wrote into a saved state; any other value unchanged."""
+    if not (isinstance(value, str) and value.startswith(SAVED_START) and value.endswith(SAVED_END)):
+        return value
+    (part,) = json_value(value.removeprefix(SAVED_START).removesuffix(SAVED_END))
+    return dspy.Image(part["image_url"]["url"])
+
+
+def _is_clean(uri: str) -> bool:
+    """Return whether the image in a data URI has no metadata."""
     content = read_source(uri).content
-    try:
-        if isinstance(content, bytes) and without_metadata(content) is content:
-            return uri
-    except UnclearStructure:
-        pass
-    return str(load(uri).to_dspy().url)
+    with suppress(UnclearStructure):
+        return isinstance(content, bytes) and without_metadata(content) is content
+    return False
 
 
 def reason(error: dspy.AdapterParseError) -> str:

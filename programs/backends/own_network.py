@@ -1,0 +1,39 @@
+"""Tell whether a server is on this machine or in its network, from the server's address alone."""
+
+import ipaddress
+import socket
+from urllib.parse import urlsplit
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a host name or address is this machine's own, in any spelling, such as 127.1 or "localhost."."""
+    found = _ip_address(host)
+    if found is None:
+        name = _plain(host)
+        return name == "localhost" or name.endswith(".localhost")
+    return found.is_loopback or found.is_unspecified
+
+
+def is_own_network(address: str) -> bool:
+    """Return whether an address, such as "http://gpu:8000/v1", is on this machine or in a private network."""
+    host = urlsplit(address).hostname or ""
+    found = _ip_address(host)
+    if found is None:
+        return "." not in _plain(host) or is_loopback(host)
+    return found.is_private or found.is_link_local or is_loopback(host)
+
+
+def _plain(host: str) -> str:
+    return host.lower().removesuffix(".")
+
+
+def _ip_address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    name = _plain(host)
+    try:
+        address = ipaddress.ip_address(name.partition("%")[0])
+    except ValueError:
+        try:
+            address = ipaddress.ip_address(socket.inet_aton(name))  # 127.1, 0x7f.1, 2130706433
+        except (OSError, UnicodeError):
+            return None
+    return getattr(address, "ipv4_mapped", None) or address
