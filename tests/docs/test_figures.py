@@ -76,7 +76,7 @@ from agenticiqa.programs.scale.plan_shards import BYTES, IMAGES
 from agenticiqa.programs.scale.run_shards import TRIES
 from agenticiqa.programs.tools.catalog import TOOLS
 from agenticiqa.programs.tools.outside_training import SMALL_PHOTO
-from agenticiqa.signatures.answers.tokens import LEAST_MASS
+from agenticiqa.signatures.answers.tokens import LEAST_MASS, LEAST_MASS_IN_SCHEMA
 from agenticiqa.signatures.types import ProbabilitySource, QueryType
 from agenticiqa.signatures.vocabulary import SEVERITIES
 from support.snippets import snippets
@@ -225,7 +225,8 @@ FIGURES: dict[str, list[tuple[str, object]]] = {
         ("at most {} times in all (`attempts`)", Config().attempts),
         *(("`{}`", source) for source in get_args(ProbabilitySource)),
         ("{} for its level, {:.3g} for each other level", (SMOOTHED, (1 - SMOOTHED) / 4)),
-        ("If it is below {}, the token is not used", f"{LEAST_MASS:g}".lstrip("0")),
+        ("| `free text` | all; the server enforced no schema | {} |", f"{LEAST_MASS:g}".lstrip("0")),
+        ("(llama.cpp) | {} |", f"{LEAST_MASS_IN_SCHEMA:g}".lstrip("0")),
         ("fit its [fusion profile](fusion.md#fit-a-profile) to {} photos", RELIABLE_FROM),
         ("in progress, by default {}", WORKERS),
         ("patches of {}, at most {:,}; llama.cpp and LM Studio {:,}", (QWEN.side, QWEN.budget, LLAMA_CPP.budget)),

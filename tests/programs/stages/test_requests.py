@@ -11,6 +11,7 @@ import pytest
 
 from agenticiqa.configs import StageConfig
 from agenticiqa.programs.assess import AgenticIQA
+from agenticiqa.programs.backends import providers
 from agenticiqa.programs.backends.connect import connect
 from agenticiqa.programs.errors import Unanswered
 from agenticiqa.programs.images import LoadedImage, load
@@ -23,7 +24,7 @@ from agenticiqa.programs.tools import toolbox
 from agenticiqa.signatures.types import ExecutorOutput
 from agenticiqa.signatures.vocabulary import DETECTABLE
 from support.fake_server import Server, by_stage, fake_server, has_field, stage_of, text_of
-from support.loopback import Body, Reply, spoken
+from support.loopback import Body, Reply, error_reply, spoken
 from support.scripted_answers import ASSESSMENT, RATE, SCRIPT, plan, program_for
 
 REGIONS = ["the cup", "Global"]
@@ -34,6 +35,12 @@ SHARES = {"Fair": {"Fair": -0.4, "Good": -1.6, "Nice": -2.0}}
 @pytest.fixture
 def image(examples: Path) -> LoadedImage:
     return load(examples / "coffee_jpeg.jpg")
+
+
+@pytest.fixture
+def far(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Treat the server of the test as one outside of this network."""
+    monkeypatch.setattr(providers, "is_own_network", lambda address: False)
 
 
 def backend(server: Server, name: str = "vllm.test", **changes: Any) -> Any:
@@ -62,8 +69,7 @@ def test_each_request_has_the_schema_of_its_own_inputs(photo: Path) -> None:
     assert all(body["max_tokens"] < 2048 for body in server.requests if stage_of(body) != "plan")
 
 
-@pytest.mark.parametrize("name", ["openai.test", "google.test", "anthropic.test"])
-def test_hosted_providers_get_one_schema_for_each_stage(name: str, image: LoadedImage) -> None:
+def test_a_hosted_provider_gets_one_schema_for_each_stage(image: LoadedImage, far: None) -> None:
     answers = [{"distortion_set": [{"region": region, "distortions": []}]} for region in REGIONS]
     with fake_server(by_stage({"detection": answers})) as server:
         detector = Detector(backend=backend(server, "openai.test"))
@@ -72,6 +78,23 @@ def test_hosted_providers_get_one_schema_for_each_stage(name: str, image: Loaded
     first, second = map(schema_of, server.requests)
     assert first == second
     assert "maxLength" not in json.dumps(first), "a keyword that OpenAI's strict mode refuses"
+
+
+def test_a_server_that_refuses_the_schema_of_a_request_gets_that_of_the_stage(image: LoadedImage) -> None:
+    answers = {"distortion_set": [{"region": "Global", "distortions": []}]}
+
+    def reply(body: Body) -> Reply | str:
+        if "prefixItems" in json.dumps(body["response_format"]):
+            return error_reply(400, {"error": {"message": "Invalid schema: 'prefixItems' is not permitted"}})
+        return json.dumps({"detection": answers})
+
+    with fake_server(reply) as server:
+        detector = Detector(backend=backend(server, "openai.test"))
+        for _ in range(2):
+            detector(image=image, query=RATE, regions=["Global"], boxes={}, reference=None)
+    kinds = [body["response_format"]["type"] for body in server.requests]
+    assert kinds == ["json_schema"] * 3, "refused once, then remembered"
+    assert ["prefixItems" in json.dumps(schema_of(body)) for body in server.requests] == [True, False, False]
 
 
 def test_a_rating_with_tokens_asks_for_level_and_reason_only(image: LoadedImage) -> None:
@@ -141,7 +164,7 @@ def test_an_ignored_schema_is_reported_once_and_the_correction_describes_the_for
     form = '{"region": "Global", "distortions": ['
     assert [form in text_of(body) for body in server.requests] == [False, True, False, False]
     (said,) = [record.getMessage() for record in caplog.records if "ignores the JSON schema" in record.message]
-    assert said.startswith("vllm@")
+    assert said.startswith("vllm/test at ")
 
 
 def test_a_correction_of_an_enforced_schema_is_its_reason_alone(image: LoadedImage) -> None:
