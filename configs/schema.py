@@ -82,7 +82,8 @@ class StageConfig(Section, RequestKeys):
     """The backend of one stage and its parameters; ``RequestKeys`` has two of them, which are also options.
 
     ``backend`` is ``offline`` (rules and measurements; nothing is sent), ``dspy`` (the model that the Python program
-    gives to DSPy, with its own settings) or ``provider.model``, such as ``openai.gpt-4o`` (or ``openai/gpt-4o``). With
+    gives to DSPy, whose own settings come first) or ``provider.model``, such as ``openai.gpt-4o`` (or
+    ``openai/gpt-4o``). With
     ``api_base`` the calls go to that OpenAI-compatible server. Its key is read from the environment variable that
     ``api_key_env`` names; without ``api_key_env``, no key is sent.
     """

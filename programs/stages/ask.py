@@ -28,6 +28,7 @@ from agenticiqa.programs.backends.choice import Backend, models_to_ask, process_
 from agenticiqa.programs.backends.dspy_adapter import CORRECTION, SAVED_END, SAVED_START, SteadyAdapter, showing_images
 from agenticiqa.programs.backends.engine import Model
 from agenticiqa.programs.backends.held_images import hold
+from agenticiqa.programs.backends.providers import JPEG_PNG
 from agenticiqa.programs.backends.run_context import Turn, asking, current, spending_of
 from agenticiqa.programs.backends.sampling import PARAMETERS, PARAMETERS_OF_CHOICE, after_rejections
 from agenticiqa.programs.errors import ImageError, StateError, Unanswered, excerpt
@@ -415,8 +416,13 @@ class CheckedPredict(StageModule, Generic[A]):
         }
 
     def _traced(self, given: Mapping[str, Any], prediction: dspy.Prediction) -> tuple[Any, ...]:
-        """Return an accepted answer as an entry of DSPy's trace, with ``dspy.Image`` instead of LoadedImage."""
-        in_trace = {name: v.to_dspy() if isinstance(v, LoadedImage) else v for name, v in given.items()}
+        """Return an accepted answer as an entry of DSPy's trace, with ``dspy.Image`` instead of LoadedImage.
+
+        An optimizer shows these images to its own model, whose server may decode only JPEG and PNG.
+        """
+        in_trace = {
+            name: v.sent_as(JPEG_PNG).to_dspy() if isinstance(v, LoadedImage) else v for name, v in given.items()
+        }
         predictor = self.predictor
         written = {name: prediction[name] for name in predictor.signature.output_fields}
         return predictor, in_trace, dspy.Prediction(**written)

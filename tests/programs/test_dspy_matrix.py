@@ -56,6 +56,7 @@ from support.dspy_matrix import (
     asked_for,
     cell,
     check,
+    check_parameters,
     digests_in,
     tiny_photos,
 )
@@ -109,6 +110,7 @@ def _(cell: Cell) -> Expected:
         cell.ask_everything()
     finally:
         dspy.configure(lm=None)
+    check_parameters(cell)
     return Expected(cell.asked, images=one(cell), every_question=True)
 
 
@@ -118,6 +120,7 @@ def _(cell: Cell) -> Expected:
         results = cell.ask_everything()
         results.append(asyncio.run(cell.program.acall(cell.photos[0], OF_ITS_EDGES)))
     assert all(set(result.usage) == {"openai/given"} for result in results)
+    check_parameters(cell)
     return Expected(GIVEN, images=one(cell), every_question=True)
 
 
@@ -127,6 +130,7 @@ def _(cell: Cell) -> Expected:
     with dspy.context(lm=cell.lm(OTHER)):
         cell.ask_everything()
     assert cell.program.get_lm().model == "openai/given"
+    check_parameters(cell)
     return Expected(GIVEN, images=one(cell), every_question=True)
 
 

@@ -170,6 +170,19 @@ def check(cell: Cell, expected: Expected) -> None:
     assert set().union(*seen.values()), "no image was sent"
 
 
+def check_parameters(cell: Cell) -> None:
+    """Check that every question requested a schema, temperature 0 and a limit, whoever made the model."""
+    for request in cell.server.requests:
+        (name,) = asked_for(request)[1]
+        limits = {request.get("max_tokens"), request.get("max_completion_tokens")} - {None}
+        is_last = OURS[name] in (ScoreQuality, AnswerQuestion, DecideReplan)
+        assert (request["temperature"], request.get("top_p")) == (0, 0.1 if name == PLAN else None)
+        assert limits == {512 if is_last else 2048}
+        assert request["response_format"]["type"] == "json_schema"
+        reads_tokens = name == ASSESSMENT and request["model"] == GIVEN  # the configuration of the cells has none
+        assert request.get("top_logprobs", 0) == (20 if reads_tokens else 0)
+
+
 def digests_in(request: Body) -> list[str]:
     """Return the sha256 of each image in a request, in order."""
     return [hashlib.sha256(data).hexdigest() for _, data in images_of(request)]
