@@ -143,12 +143,12 @@ def uncertainties(evidence: ExecutorOutput) -> list[str]:
 def what_is_missing(evidence: ExecutorOutput) -> str:
     """Return sentences that name the missing kinds of evidence and the sub-tasks that failed, or an empty text."""
     kinds = {"distortion analysis": evidence.distortion_analysis, "tool scores": evidence.scores}
-    missing = [kind for kind, value in kinds.items() if not value]
-    failed = ", ".join(stage.replace("_", " ") for stage in evidence.failures)
-    return " ".join(
-        [f"The evidence has no {' and no '.join(missing)}."] * bool(missing)
-        + [f"The model gave no usable answer for: {failed}."] * bool(failed)
-    )
+    sentences = []
+    if missing := [kind for kind, value in kinds.items() if not value]:
+        sentences.append(f"The evidence has no {' and no '.join(missing)}.")
+    if failed := [step.replace("_", " ") for step in evidence.failures]:
+        sentences.append(f"The model gave no usable answer for: {', '.join(failed)}.")
+    return " ".join(sentences)
 
 
 def _severe(distortions: list[str]) -> str:

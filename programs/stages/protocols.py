@@ -169,7 +169,10 @@ class PlannerStage(Protocol):
     """Reads the question and makes the plan."""
 
     def __call__(self, image: LoadedImage, query: str, reference: LoadedImage | None, feedback: str) -> Planned:
-        """Plan. ``feedback`` has the previous plan and why its evidence was insufficient; empty for the first plan."""
+        """Plan. ``feedback`` has the previous plan and why its evidence was insufficient; empty for the first plan.
+
+        A plan that does what an earlier one did (``plan_rules.effect_of``) is not carried out, and the answer is final.
+        """
 
 
 class ExecutorStage(Protocol):
