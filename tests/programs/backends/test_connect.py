@@ -59,16 +59,16 @@ def model_of(backend: Backend | None) -> str:
         ("openai.gpt-4.1", "openai/gpt-4.1"),
         ("anthropic.claude-sonnet-4-5", "anthropic/claude-sonnet-4-5"),
         ("google.gemini-2.5-flash", "google/gemini-2.5-flash"),
-        ("vllm.Qwen/Qwen2.5-VL-7B-Instruct", "vllm@127.0.0.1:9/v1//Qwen/Qwen2.5-VL-7B-Instruct"),
-        ("ollama.llava:7b-v1.6", "ollama@127.0.0.1:9/v1//llava:7b-v1.6"),
-        ("openai.my.model", "openai@127.0.0.1:9/v1//my.model"),
+        ("vllm.Qwen/Qwen2.5-VL-7B-Instruct", "vllm/Qwen/Qwen2.5-VL-7B-Instruct at 127.0.0.1:9/v1"),
+        ("ollama.llava:7b-v1.6", "ollama/llava:7b-v1.6 at 127.0.0.1:9/v1"),
+        ("openai.my.model", "openai/my.model at 127.0.0.1:9/v1"),
     ],
 )
 def test_the_provider_is_before_the_first_dot_and_an_own_server_needs_no_key(
     name: str, model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The address of a user's own server is in the name of its model."""
-    address = "http://127.0.0.1:9/v1" if "@" in model else None
+    address = "http://127.0.0.1:9/v1" if " at " in model else None
     if address is None:
         monkeypatch.setenv(KEYS[name.partition(".")[0]], "key")
     assert model_of(connect(StageConfig(backend=name, api_base=address))) == model

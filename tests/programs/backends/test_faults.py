@@ -66,7 +66,7 @@ def key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def thoughts(text: Any, content: Any = None, key: str = "reasoning_content", finish: str = "stop") -> Reply:
     """Return a completion of a server that mistakes this text for reasoning."""
-    body = json.loads(chat_completion(Reply(content), "test"))
+    body = json.loads(chat_completion(Reply(content, usage=(10, 2048 if finish == "length" else 5)), "test"))
     body["choices"][0]["message"][key] = text
     body["choices"][0]["finish_reason"] = finish
     return Reply(raw_body=json.dumps(body).encode())

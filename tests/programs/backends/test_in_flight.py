@@ -16,6 +16,7 @@ from agenticiqa.programs.backends.connect import connect
 from agenticiqa.programs.backends.engine import Model
 from agenticiqa.programs.backends.in_flight import InFlight, in_flight_at
 from agenticiqa.programs.backends.limits import Halted, Limits
+from agenticiqa.programs.backends.providers import Provider
 from agenticiqa.programs.backends.run_context import within
 
 BUSY = lm15.ServerError("busy", status=503)
@@ -31,7 +32,7 @@ def caused_by(cause: BaseException, text: str = "cut") -> lm15.TransportError:
 class Wire:
     """A server that accepts this number of requests at a time and refuses others at once; an answer takes 5 ms."""
 
-    model, secrets = "m", ()
+    model, secrets, provider, timeout = "m", (), Provider(), 9.0
 
     def __init__(self, most: int, error: Callable[[], Exception] = lambda: BUSY) -> None:
         self.most, self.error = most, error
@@ -63,7 +64,7 @@ REQUEST = lm15.Request(model="m", messages=(lm15.Message.user("well?"),))
 
 
 def model(wire: Wire) -> Model:
-    return Model("a server//m", wire, StageConfig(backend="vllm.m", timeout=9.0))  # type: ignore[arg-type]
+    return Model("vllm/m at a server", wire, StageConfig(backend="vllm.m", timeout=9.0))  # type: ignore[arg-type]
 
 
 def ask_all(asked: Model, requests: int, threads: int, limits: Limits | None = None) -> None:
