@@ -178,5 +178,6 @@ class Model:
 
 
 def _gives_levels(logprobs: Sequence[lm15.TokenLogprob]) -> bool:
-    reading = level_probabilities_from_tokens({"content": logprobs})
+    tokens = [{"token": each.token, "logprob": each.logprob, "top_logprobs": each.top} for each in logprobs]
+    reading = level_probabilities_from_tokens({"content": tokens})
     return reading is not None and reading.probabilities is not None

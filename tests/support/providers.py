@@ -447,9 +447,9 @@ def refusal(dialect: Dialect) -> Reply:
     return Reply(raw_body=json.dumps(dialect.refusal()).encode())
 
 
-def cut_off(dialect: Dialect, text: str, written: int = 2048) -> Reply:
-    """Return an answer that is cut off at its token limit, by default after 2,048 tokens."""
-    completion = Completion(text, "model-test", usage=(10, written), finish="length")
+def cut_off(dialect: Dialect, text: str, usage: tuple[int, int] = (10, 2048)) -> Reply:
+    """Return an answer that is cut off, by default after 2,048 tokens."""
+    completion = Completion(text, "model-test", usage=usage, finish="length")
     return Reply(raw_body=json.dumps(dialect.write(completion)).encode())
 
 
