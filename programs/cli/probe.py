@@ -31,8 +31,8 @@ class ConnectionTest(dspy.Signature):
 def probe(stage: StageConfig, most_tokens: int) -> dict[str, Any]:
     """Ask both questions of a stage's model, and return what they found, as plain JSON types.
 
-    Requests are not repeated after a failure. A failure of the rating is printed, and the log has an invalid answer. ``most_tokens`` is the most tokens of
-    an answer in any stage with this model.
+    Requests are not repeated after a failure. A failure of the rating is printed, and the log has an invalid answer.
+    ``most_tokens`` is the most tokens of an answer in any stage with this model.
 
     Raises BackendError, and ``dspy.LMError`` if the small question has no answer.
     """

@@ -42,7 +42,9 @@ from support import provider_schemas
 from support.fake_server import Script, stage_of
 from support.loopback import Arrived, Body, Reply, error_reply, loopback, tokens
 
-Kind = Literal["bad_key", "context", "image", "no_images", "no_model", "overloaded", "quota", "rate_limit", "server"]
+Kind = Literal[
+    "bad_key", "context", "image", "no_images", "no_model", "one_image", "overloaded", "quota", "rate_limit", "server"
+]
 Finish = Literal["stop", "length", "refusal"]
 
 HERE = Path(__file__).parent

@@ -659,6 +659,7 @@ REFUSED: dict[str, tuple[Dialect, Make, type[Exception], str]] = {
         "body.seed: not a number",
     ),
     "no images": (LLAMACPP, kind("no_images"), dspy.LMInvalidRequestError, "image input is not supported"),
+    "one image": (VLLM, kind("one_image"), dspy.LMInvalidRequestError, "At most 1 image"),
     "key of OpenAI": (OPENAI, kind("bad_key"), dspy.LMAuthError, "Incorrect API key"),
     "key of Anthropic": (ANTHROPIC, kind("bad_key"), dspy.LMAuthError, "invalid x-api-key"),
     "key of Gemini": (GEMINI, kind("bad_key"), dspy.LMAuthError, "API key not valid"),
