@@ -165,7 +165,7 @@ class ModelKeys:
     cache: Annotated[bool, Option("--no-cache", "send every request again instead of reusing cached answers")] = True
 
 
-@dataclass  # not frozen, because mypy takes the sections, which inherit it, for dataclasses that are not
+@dataclass  # unfrozen: mypy takes the sections, which inherit it, for dataclasses that are not frozen
 class RequestKeys:
     """The keys of requests to a model. Each section has its own; an option sets them for every section.
 

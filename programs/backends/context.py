@@ -27,10 +27,10 @@ def full_context(wire: "Server", request: lm15.Request, response: lm15.Response)
     size = context_size(wire)
     if size is not None and read + written < size - LEFT:
         return None  # the server has another limit of its own
-    filled = f"its {size:,} tokens are" if size is not None else "they are"
+    size_shown = "" if size is None else f", of {size:,}"
     return (
         f"the answer was cut off after {written:,} of at most {most:,} tokens, because the context of the server is "
-        f"full: {filled} {read:,} of the prompt and {written:,} of the answer; {context.remedy}"
+        f"full: {read:,} tokens of the prompt and {written:,} of the answer{size_shown}; {context.remedy}"
     )
 
 

@@ -173,5 +173,6 @@ class Model:
 
 
 def _gives_levels(logprobs: Sequence[lm15.TokenLogprob], in_schema: bool) -> bool:
-    reading = level_probabilities_from_tokens({"content": logprobs}, in_schema=in_schema)
+    tokens = [{"token": each.token, "logprob": each.logprob, "top_logprobs": each.top} for each in logprobs]
+    reading = level_probabilities_from_tokens({"content": tokens}, in_schema=in_schema)
     return reading is not None and reading.probabilities is not None

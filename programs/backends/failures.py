@@ -43,7 +43,7 @@ NO_KEY_SENT = "; no key was sent: name its environment variable with --api-key-e
 NO_SUCH_ADDRESS = "; the server has no such path: check api_base (most servers need /v1 at its end)"
 ALONE = "; for a slow model, set a longer --timeout (timeout in a configuration)"
 AMONG_OTHERS = (
-    ", while the server had {} more of these requests: send fewer at a time with --workers 1, or set a longer --timeout"
+    " while the server had {} more of these requests: send fewer at a time with --workers 1, or set a longer --timeout"
 )
 LOADING = re.compile(r"\bloading\b", re.IGNORECASE)  # "Loading model", "the engine is loading"
 _ASKED_TO_WAIT = re.compile(r"(?:retry|try again) (?:in|after) ((?:[\d.]+ ?(?:ms|h|m|s)[a-z]* ?)+)", re.IGNORECASE)

@@ -46,7 +46,8 @@ class InFlight:
     """The requests of this process to one server. Thread-safe.
 
     ``at_a_time`` is how many of them the server takes, unless the limits of a run set another number. ``answers`` is
-    whether the server has answered, and has not been waited for in vain since.
+    whether the server has answered, and has not been waited for in vain since. ``most`` is how many requests it gets at
+    a time since several of them timed out.
     """
 
     def __init__(self, server: str = "", at_a_time: int | None = None) -> None:
@@ -56,7 +57,7 @@ class InFlight:
         self.slots: set[Slot] = set()
         self.answers = False
         self._is_awaited = False  # whether its requests wait until it has loaded its model
-        self._most = math.inf  # requests at a time, since one of several timed out
+        self.most = math.inf  # requests at a time, since one of several timed out
         self._under_way: set[Slot] = set()
         self._not_before = 0.0  # time, by ``monotonic``, before which nothing is sent
         self._changed = Condition()
@@ -120,8 +121,8 @@ class InFlight:
 
     def _send_fewer(self, most: int) -> None:
         """Send at most this many requests at a time from now on; requests that time out together count once."""
-        if most < self._most:
-            self._most = most
+        if most < self.most:
+            self.most = most
             logger.warning(
                 "%s: requests wait for each other; from now on at most %d at a time (set it with --workers)",
                 self.server,
@@ -135,7 +136,7 @@ class InFlight:
 
     def _seconds_left(self, slot: Slot) -> float:
         """Return the seconds until the request may be sent; infinite as long as too many others are under way."""
-        if len(self._under_way) >= min(slot.capacity, self._most):
+        if len(self._under_way) >= min(slot.capacity, self.most):
             return math.inf
         return max(0.0, max(slot.not_before, self._not_before) - monotonic())
 

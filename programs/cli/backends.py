@@ -158,11 +158,8 @@ def _rating(rating: dict[str, Any]) -> str:
         return "failed"
     tokens = f"{rating['input_tokens']:,} + {rating['output_tokens']:,} tokens in {rating['seconds']:.1f} s"
     mass = "" if rating["mass"] is None else f" with a probability mass of {rating['mass']:.2f}"
-    return (
-        f"{tokens}, valid, {rating['source']}{mass}"
-        if rating["is_valid"]
-        else f"{tokens}, not valid: {rating['reason']}"
-    )
+    valid = f"valid, {rating['source']}{mass}" if rating["is_valid"] else "not valid (stderr has the reason)"
+    return f"{tokens}, {valid}"
 
 
 def _context(context: dict[str, Any]) -> str:

@@ -8,12 +8,12 @@ from PIL import Image
 
 from agenticiqa.configs import Config, LevelsConfig, StageConfig, SummarizerConfig
 from agenticiqa.programs.assess import AgenticIQA
-from agenticiqa.programs.backends.connect import connect, name_of, server_of
+from agenticiqa.programs.backends.connect import connect, server_of
 from agenticiqa.programs.backends.context import context_size
 from agenticiqa.programs.backends.run_context import recorded_usage
 from agenticiqa.programs.backends.usage import total
 from agenticiqa.programs.cli.printable import print_error
-from agenticiqa.programs.errors import LAST_ANSWER, NoScore, Unanswered
+from agenticiqa.programs.errors import NoScore, Unanswered
 from agenticiqa.programs.images import load
 from agenticiqa.programs.stages.ask import CheckedPredict
 from agenticiqa.signatures.answers.tokens import tokens_of
@@ -31,8 +31,8 @@ class ConnectionTest(dspy.Signature):
 def probe(stage: StageConfig, most_tokens: int) -> dict[str, Any]:
     """Ask both questions of a stage's model, and return what they found, as plain JSON types.
 
-    Requests are not repeated after a failure. Failures of the rating are printed. ``most_tokens`` is the most tokens of
-    an answer in any stage with this model.
+    Requests are not repeated after a failure. A failure of the rating is printed, and the log has an invalid answer.
+    ``most_tokens`` is the most tokens of an answer in any stage with this model.
 
     Raises BackendError, and ``dspy.LMError`` if the small question has no answer.
     """
@@ -62,20 +62,18 @@ def _small_question(stage: StageConfig) -> dict[str, Any]:
 
 def _rating(stage: StageConfig) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
     """Rate an image as the program does, once, with evidence that is measured here; return also the usage."""
-    found: dict[str, Any] = dict.fromkeys(("input_tokens", "output_tokens", "seconds", "source", "mass", "reason"))
+    found: dict[str, Any] = dict.fromkeys(("input_tokens", "output_tokens", "seconds", "source", "mass", "rejected"))
     program = AgenticIQA.from_config(_that_rates(stage))
-    name = name_of(stage)
     try:
         result = program(Image.linear_gradient("L").resize(SIZE).convert("RGB"))
     except (dspy.LMError, NoScore, Unanswered) as error:
-        print_error(f"{name}: the rating of an image failed: {str(error).removeprefix(f'[{name}] ')}")
+        print_error(f"the rating of an image failed: {error}")
         return {"is_valid": False, **found}, {}
     ((asked, spent),) = result.usage_by_stage.items()
     found |= {key: spent[key] for key in ("input_tokens", "output_tokens", "seconds")}
     found |= {"source": result.probability_source, "mass": result.probability_mass}
-    for reason in result.rejected_answers.get(asked, ()):
-        found["reason"] = reason.partition(LAST_ANSWER)[0]  # the log has shown the answer
-    return {"is_valid": found["reason"] is None, **found}, result.usage_by_stage
+    found["rejected"] = result.rejected_answers.get(asked)
+    return {"is_valid": not found["rejected"], **found}, result.usage_by_stage
 
 
 def _that_rates(stage: StageConfig) -> Config:

@@ -129,10 +129,12 @@ def test_an_unknown_key_is_reported_with_the_known_keys(tmp_path: Path) -> None:
 
 def test_an_unknown_nested_key_is_reported_with_its_section_and_the_known_keys(tmp_path: Path) -> None:
     message = refusal(write(tmp_path, "planner:\n  backed: offline\nfusion:\n  etta: 1\nreplan:\n  sees_images: true"))
-    assert "unknown key 'planner.backed', did you mean backend? Expected one of backend," in message
+    assert (
+        "unknown key 'planner.backed', did you mean backend? Expected one of timeout, max_tokens, backend," in message
+    )
     assert "sees_images" in message.split("planner.backed")[1].split(";")[0]
     assert "unknown key 'fusion.etta', did you mean eta? Expected one of rule" in message
-    assert "unknown key 'replan.sees_images': expected one of backend," in message
+    assert "unknown key 'replan.sees_images': expected one of timeout, max_tokens, backend," in message
 
 
 @pytest.mark.parametrize("key", ["api_key", "headers", "token"])

@@ -37,12 +37,12 @@ from agenticiqa.eval.tasks.clive import CLIVE
 from agenticiqa.eval.tasks.live_r2 import LIVE_R2
 from agenticiqa.programs.backends.capabilities import FEWER_LOGPROBS, REFUSED
 from agenticiqa.programs.backends.connect import FEWEST_REASONING_TOKENS
+from agenticiqa.programs.backends.cores import WORKERS
 from agenticiqa.programs.backends.image_tokens import LLAMA_CPP, QWEN
 from agenticiqa.programs.backends.provider_batches.driver import MOST_TRIES
 from agenticiqa.programs.backends.provider_batches.openai_files import OpenAIFiles
-from agenticiqa.programs.backends.providers import PROVIDERS, Provider
-from agenticiqa.programs.backends.retries import LONGEST_HINT
-from agenticiqa.programs.batch.assess_many import WORKERS
+from agenticiqa.programs.backends.providers import PROVIDERS, SLOW, TIMEOUT, Provider
+from agenticiqa.programs.backends.retries import LOADING_SECONDS, LONGEST_HINT
 from agenticiqa.programs.batch.cost import estimate
 from agenticiqa.programs.batch.fit_fusion import RELIABLE_FROM
 from agenticiqa.programs.batch.gate import KINDS
@@ -85,7 +85,11 @@ from support.texts import helps
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 OPTION = r"(?<![\w-])--[a-z][a-z-]+"
+SLOW_SERVERS = tuple(name for name, row in PROVIDERS.items() if row.timeout == SLOW)
+ONE_AT_A_TIME = tuple(name for name, row in PROVIDERS.items() if row.at_a_time == 1)
 OF_OTHER_PROGRAMS = {
+    "--context-length",
+    "--max-model-len",
     "--enable-log-requests",
     "--no-deps",
     "--limit-mm-per-prompt",
@@ -206,8 +210,8 @@ FIGURES: dict[str, list[tuple[str, object]]] = {
     ],
     "errors.md": [
         ("`max_retries: {}`", StageConfig.model_fields["max_retries"].default),
-        ("`timeout: {:.0f}`", StageConfig.model_fields["timeout"].default),
-        ("`timeout`, {:.0f} s by default", StageConfig.model_fields["timeout"].default),
+        ("`timeout` ({:.0f} s; {:.0f} s with `{}`, `{}` and `{}`)", (TIMEOUT, SLOW, *SLOW_SERVERS)),
+        ("for up to {} seconds", LOADING_SECONDS),
         ("`attempts: {}` in all", Config.model_fields["attempts"].default),
         ("up to {:.0f} s, or else", LONGEST_HINT),
         ("after {} + 2 x workers failures in a row", FAILURES_IN_A_ROW),
@@ -220,6 +224,8 @@ FIGURES: dict[str, list[tuple[str, object]]] = {
         ("with status {}, {} or {}", tuple(sorted(REFUSED))),
         ("of {} log-probabilities per token, it requests {}, then none", (Provider().logprobs, FEWER_LOGPROBS)),
         ("temperature {:.0f}, `top_p` {}", (StageConfig().temperature, PlannerConfig().top_p)),
+        ("{:.0f} seconds, or {:.0f} with these three", (TIMEOUT, SLOW)),
+        ("With `{}`, `{}` and `{}` it is 1", ONE_AT_A_TIME),
         ("{:,} tokens, or {} for the final answer", (StageConfig().max_tokens, SummarizerConfig().max_tokens)),
         ("limits new plans to {} by default", Config().max_replan_iterations),
         ("at most {} times in all (`attempts`)", Config().attempts),
@@ -256,6 +262,7 @@ FIGURES: dict[str, list[tuple[str, object]]] = {
     "configuration.md": [
         ("for your shell: {}", " or ".join(", ".join(shtab.SUPPORTED_SHELLS).rsplit(", ", 1))),
         ("WebP: {} of this", SHARE_OF_MOST["WEBP"]),
+        ("`null` means {:.0f}, or {:.0f} for `{}`, `{}` and `{}`", (TIMEOUT, SLOW, *SLOW_SERVERS)),
         ("pixels, at least {}, or `null`", SMALLEST_SENT),
         *(("`{}`", name) for name in sorted(set(get_args(get_type_hints(ModelKeys)["mode"])))),
     ],

@@ -42,7 +42,9 @@ from support import provider_schemas
 from support.fake_server import Script, stage_of
 from support.loopback import Arrived, Body, Reply, error_reply, loopback, tokens
 
-Kind = Literal["bad_key", "context", "image", "no_images", "no_model", "overloaded", "quota", "rate_limit", "server"]
+Kind = Literal[
+    "bad_key", "context", "image", "no_images", "no_model", "one_image", "overloaded", "quota", "rate_limit", "server"
+]
 Finish = Literal["stop", "length", "refusal"]
 
 HERE = Path(__file__).parent
@@ -145,7 +147,8 @@ class Dialect:
     ``api`` is that of its requests: chat, anthropic or gemini. ``images``: the types that it decodes. ``fields``: the
     supported fields; OpenAI refuses all others, other servers ignore them (``None``: the schema refuses them).
     ``forms``: the types of ``response_format``. ``key``: the header of the key, "" if it requires none. ``extra``:
-    fields that it adds to each answer. ``base`` follows host and port in the address.
+    fields that it adds to each answer. ``base`` follows host and port in the address. ``lists`` has the answers to GET
+    requests, by path.
     """
 
     name: str
@@ -158,6 +161,7 @@ class Dialect:
     logprobs: bool = True
     extra: Mapping[str, Any] = field(default_factory=dict)
     base: str = "/v1"
+    lists: Mapping[str, Any] = field(default_factory=dict)
 
     def read(self, arrived: Arrived, key: str | None) -> Seen:
         """Return the content of a request. Raises Refused if this server would refuse it."""
@@ -412,6 +416,9 @@ def provider_server(dialect: Dialect, script: Script | str | Reply, key: str | N
     lock = Lock()
 
     def respond(arrived: Arrived) -> Reply:
+        if arrived.method == "GET":
+            found = dialect.lists.get(arrived.path)
+            return error_reply(404, {"error": "not found"}) if found is None else error_reply(200, found)
         try:
             seen = dialect.read(arrived, key)
         except Refused as refused:
@@ -442,9 +449,10 @@ def refusal(dialect: Dialect) -> Reply:
     return Reply(raw_body=json.dumps(dialect.refusal()).encode())
 
 
-def cut_off(dialect: Dialect, text: str) -> Reply:
-    """Return an answer that is cut off at its token limit."""
-    return Reply(raw_body=json.dumps(dialect.write(Completion(text, "model-test", finish="length"))).encode())
+def cut_off(dialect: Dialect, text: str, usage: tuple[int, int] = (10, 2048)) -> Reply:
+    """Return an answer that is cut off, by default after 2,048 tokens."""
+    completion = Completion(text, "model-test", usage=usage, finish="length")
+    return Reply(raw_body=json.dumps(dialect.write(completion)).encode())
 
 
 def written(dialect: Dialect, seen: Seen, reply: Reply) -> Reply:

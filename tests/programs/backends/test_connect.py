@@ -10,10 +10,10 @@ import dspy
 import pytest
 from PIL import Image
 
-from agenticiqa.configs import Config, StageConfig, load_config
+from agenticiqa.configs import Config, StageConfig, checked, load_config
 from agenticiqa.programs.assess import AgenticIQA
-from agenticiqa.programs.backends.choice import Backend
-from agenticiqa.programs.backends.connect import connect, key_from, stage_models
+from agenticiqa.programs.backends.choice import Backend, without_place
+from agenticiqa.programs.backends.connect import connect, key_from, server_of, stage_models, workers_for
 from agenticiqa.programs.backends.providers import PROVIDERS
 from agenticiqa.programs.errors import BackendError
 from agenticiqa.programs.stages.ask import CheckedPredict
@@ -59,16 +59,16 @@ def model_of(backend: Backend | None) -> str:
         ("openai.gpt-4.1", "openai/gpt-4.1"),
         ("anthropic.claude-sonnet-4-5", "anthropic/claude-sonnet-4-5"),
         ("google.gemini-2.5-flash", "google/gemini-2.5-flash"),
-        ("vllm.Qwen/Qwen2.5-VL-7B-Instruct", "vllm@127.0.0.1:9/v1//Qwen/Qwen2.5-VL-7B-Instruct"),
-        ("ollama.llava:7b-v1.6", "ollama@127.0.0.1:9/v1//llava:7b-v1.6"),
-        ("openai.my.model", "openai@127.0.0.1:9/v1//my.model"),
+        ("vllm.Qwen/Qwen2.5-VL-7B-Instruct", "vllm/Qwen/Qwen2.5-VL-7B-Instruct at 127.0.0.1:9/v1"),
+        ("ollama.llava:7b-v1.6", "ollama/llava:7b-v1.6 at 127.0.0.1:9/v1"),
+        ("openai.my.model", "openai/my.model at 127.0.0.1:9/v1"),
     ],
 )
 def test_the_provider_is_before_the_first_dot_and_an_own_server_needs_no_key(
     name: str, model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The address of a user's own server is in the name of its model."""
-    address = "http://127.0.0.1:9/v1" if "@" in model else None
+    address = "http://127.0.0.1:9/v1" if " at " in model else None
     if address is None:
         monkeypatch.setenv(KEYS[name.partition(".")[0]], "key")
     assert model_of(connect(StageConfig(backend=name, api_base=address))) == model
@@ -408,3 +408,47 @@ def test_a_key_that_a_header_cannot_contain_is_reported_before_anything_is_sent(
         key_from("MY_KEY", "vllm.m")
     assert key not in str(caught.value)
     assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("backend", "timeout", "max_tokens", "workers"),
+    [
+        ("vllm.m", 120, 2048, 4),
+        ("openai.gpt-4o", 120, 2048, 4),
+        ("google.gemini-2.5-flash", 120, 16_000, 4),
+        ("ollama.m", 600, 2048, 1),
+        ("llamacpp.m", 600, 2048, 1),
+        ("lmstudio.m", 600, 2048, 1),
+    ],
+)
+def test_the_settings_of_a_provider_hold_however_it_is_named(
+    backend: str, timeout: float, max_tokens: int, workers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable in KEYS.values():
+        monkeypatch.setenv(variable, "key")
+    address = "http://127.0.0.1:9/v1"
+    section = {"backend": backend, "api_base": address}
+    named = (
+        StageConfig(**section),
+        Config().with_backend(backend, address).executor,
+        checked(StageConfig, section, ""),
+    )
+    for stage in named:
+        (model,) = stage_models(stage)
+        assert (model.timeout, model.max_tokens, workers_for([model])) == (timeout, max_tokens, workers)
+        assert server_of(model).timeout == timeout
+        (own,) = stage_models(stage.model_copy(update={"timeout": 7.0, "max_tokens": 99}))
+        assert (own.timeout, own.max_tokens) == (7.0, 99)
+
+
+def test_the_slowest_server_decides_how_many_images_are_in_progress() -> None:
+    assert workers_for([StageConfig(backend="openai.m"), StageConfig(backend="ollama.m")]) == 1
+    assert workers_for([]) == 4
+
+
+@pytest.mark.parametrize("model", ["Qwen/Qwen2.5-VL-7B-Instruct", "@cf/meta/llama", "llava:7b@v1", "a//b"])
+@pytest.mark.parametrize("address", ["http://127.0.0.1:9/v1", "http://h/a/b@c//d", "http://[::1]:9/v1"])
+def test_the_name_of_a_model_is_found_in_that_of_its_connection(model: str, address: str) -> None:
+    backend = connect(StageConfig(backend=f"vllm.{model}", api_base=address))
+    assert model_of(backend).startswith(f"vllm/{model} at ")
+    assert without_place(model_of(backend)) == f"vllm/{model}"

@@ -34,7 +34,7 @@ from agenticiqa.signatures.types import ExecutorOutput
 from support.fake_server import Server, by_stage, fake_server, field_of, in_turn
 from support.faulty.profiles import HEALTHY, PROFILES
 from support.faulty_server import faulty_server
-from support.loopback import Arrived, Body, Reply, chat_completion, error_reply, loopback, spoken
+from support.loopback import Arrived, Body, Reply, chat_completion, error_reply, loopback, spoken, tokens
 from support.providers import (
     ANTHROPIC,
     GEMINI,
@@ -66,7 +66,7 @@ def key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def thoughts(text: Any, content: Any = None, key: str = "reasoning_content", finish: str = "stop") -> Reply:
     """Return a completion of a server that mistakes this text for reasoning."""
-    body = json.loads(chat_completion(Reply(content), "test"))
+    body = json.loads(chat_completion(Reply(content, usage=(10, 2048 if finish == "length" else 5)), "test"))
     body["choices"][0]["message"][key] = text
     body["choices"][0]["finish_reason"] = finish
     return Reply(raw_body=json.dumps(body).encode())
@@ -300,7 +300,7 @@ def test_a_slow_first_byte_is_accepted(waits: list[float]) -> None:
 def test_a_hang_past_the_timeout_is_tried_twice(waits: list[float]) -> None:
     with (
         provider_server(VLLM, Reply(ANSWER, delay=30), key=KEY) as server,
-        pytest.raises(dspy.LMTimeoutError, match=r"no answer within 0\.2 s"),
+        pytest.raises(dspy.LMTimeoutError, match=r"no answer within 0\.2 s; for a slow model, set a longer --timeout"),
     ):
         ask(asked_of(server, timeout=0.2, max_retries=5))
     assert len(server.seen) == 2
@@ -424,6 +424,112 @@ def test_unusable_answers_are_reported_attempt_by_attempt(name: str) -> None:
     assert all(why in reason for reason in caught.value.reasons)
 
 
+FULL = "is full: {} tokens of the prompt and 12 of the answer{}; set a larger context at the server ({})"
+
+
+@pytest.mark.parametrize(
+    ("dialect", "asked", "shown"),
+    [
+        (LLAMACPP, 8180, FULL.format("8,180", ", of 8,192", "-c, which llama.cpp divides among its -np slots")),
+        (VLLM, 32756, FULL.format("32,756", ", of 32,768", "--max-model-len")),
+        (OLLAMA, 4084, FULL.format("4,084", ", of 4,096", "OLLAMA_CONTEXT_LENGTH, or num_ctx of the model")),
+        (OPENAI, 100, FULL.format("100", "", "the option of the server for it")),
+    ],
+    ids=lambda value: value.name if isinstance(value, Dialect) else "",
+)
+def test_an_answer_cut_off_by_a_full_context_is_an_error_and_is_not_repeated(
+    dialect: Dialect, asked: int, shown: str
+) -> None:
+    with (
+        provider_server(dialect, cut_off(dialect, ANSWER[:30], (asked, 12)), key=KEY) as server,
+        pytest.raises(dspy.ContextWindowExceededError) as caught,
+        spent() as took,
+    ):
+        ask(asked_of(server), attempts=3)
+    assert "cut off after 12 of at most 2,048 tokens, because the context of the server" in str(caught.value)
+    assert shown in str(caught.value)
+    assert (len(server.seen), took.input_tokens, took.output_tokens) == (1, asked, 12)
+
+
+@pytest.mark.parametrize("usage", [(100, 12), (8180, 2000)], ids=["a limit of the server", "max_tokens"])
+def test_another_cut_of_an_answer_is_not_called_a_full_context(usage: tuple[int, int]) -> None:
+    with provider_server(LLAMACPP, in_turn(cut_off(LLAMACPP, ANSWER[:30], usage), ANSWER), key=KEY) as server:
+        reply = ask(asked_of(server), attempts=3)
+    assert "cut off" in reply.rejected_answers["replan"][0]
+
+
+def test_a_rating_cut_off_by_a_full_context_is_an_answer_if_its_tokens_give_the_levels(photo: Path) -> None:
+    written = json.dumps({"assessment": ASSESSMENT})[:60]
+    entries = tokens(written, {"Fair": {"Fair": -0.2, "Good": -1.8}})
+
+    def reply(body: Body) -> Reply:
+        given = entries if body.get("logprobs") else None
+        return Reply(raw_body=cut_completion(written, (500, 12), given))
+
+    with fake_server(reply) as server:
+        config = StageConfig(backend="vllm.test", api_base=server.url)
+        score_of = Scorer(backend=connect(config, cache=False), attempts=1)
+        with contextlib.suppress(Unanswered):
+            score_of(image=load(photo), query=RATE, evidence=ExecutorOutput(), reference=None)
+        without = config.model_copy(update={"logprobs": False})
+        score_of = Scorer(backend=connect(without, cache=False), attempts=1)
+        with pytest.raises(dspy.ContextWindowExceededError):
+            score_of(image=load(photo), query=RATE, evidence=ExecutorOutput(), reference=None)
+
+
+def cut_completion(text: str, usage: tuple[int, int], entries: Any) -> bytes:
+    """Return a chat completion that ended with the reason "length"."""
+    body = json.loads(chat_completion(Reply(text, usage=usage, logprobs=entries), "test"))
+    body["choices"][0]["finish_reason"] = "length"
+    return json.dumps(body).encode()
+
+
+def test_a_server_that_loads_its_model_is_waited_for(waits: list[float], caplog: pytest.LogCaptureFixture) -> None:
+    loading = [fault(LLAMACPP, "overloaded")] * 8
+    with provider_server(LLAMACPP, in_turn(*loading, ANSWER), key=KEY) as server:
+        assert ask(asked_of(server)).answer == Decision(**STAND)
+    assert (len(server.seen), waits) == (9, [])
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert "the server is loading its model (status 503: Loading model" in line
+    assert line.endswith("waiting up to 90 s for it")
+
+
+def test_a_model_that_does_not_load_is_reported(waits: list[float]) -> None:
+    with (
+        provider_server(LLAMACPP, fault(LLAMACPP, "overloaded"), key=KEY) as server,
+        pytest.raises(dspy.LMServerError, match="Loading model"),
+    ):
+        ask(asked_of(server))
+    assert len(server.seen) == 1 + retries.LOADING_RETRIES
+    with provider_server(LLAMACPP, fault(LLAMACPP, "overloaded"), key=KEY) as server, pytest.raises(dspy.LMServerError):
+        ask(asked_of(server, max_retries=0))
+    assert len(server.seen) == 1
+
+
+def test_the_waits_for_a_model_last_as_long_as_the_message_says() -> None:
+    attempts, error = retries.Attempts(3), lm15.ServerError("Loading model", status=503)
+    waited = [attempts.failed(error, loading=True) or 0.0 for _ in range(retries.LOADING_RETRIES)]
+    assert sum(waited) == pytest.approx(retries.LOADING_SECONDS, rel=0.1)
+    assert attempts.failed(error, loading=True) is None
+
+
+def test_a_server_that_answered_before_is_waited_for_and_then_no_longer(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    tried: list[int] = []
+    monkeypatch.setattr(retries, "seconds_to_wait", lambda attempt, error: tried.append(attempt) or 0.0)
+    with serving([]) as port:
+        backend = connect(stage(VLLM, f"http://127.0.0.1:{port}/v1"), cache=False)
+        assert backend is not None
+        ask(backend)
+    for expected in (1 + retries.LOADING_RETRIES, 3, 3):
+        with pytest.raises(dspy.LMTransportError, match="refused"):
+            ask(backend)
+        assert len(tried) == expected
+        tried.clear()
+    assert sum("waiting up to 90 s" in record.getMessage() for record in caplog.records) == 1
+
+
 READ: dict[str, str] = {
     "thoughts before it": f"<think>Maybe {OTHER}.</think>\n{ANSWER}",
     "thoughts that the prompt began": f"Maybe {OTHER}.\n</think>\n{ANSWER}",
@@ -535,7 +641,13 @@ REFUSED: dict[str, tuple[Dialect, Make, type[Exception], str]] = {
     "refusal of Anthropic": (ANTHROPIC, refusal, dspy.LMInvalidRequestError, "refused to answer"),
     "block of Gemini": (GEMINI, refusal, dspy.LMInvalidRequestError, "blocked: PROHIBITED_CONTENT"),
     "context of vLLM": (VLLM, kind("context"), dspy.ContextWindowExceededError, "maximum context length"),
-    "context of llama.cpp": (LLAMACPP, kind("context"), dspy.ContextWindowExceededError, "context size"),
+    "context of llama.cpp": (
+        LLAMACPP,
+        kind("context"),
+        dspy.ContextWindowExceededError,
+        "try increasing it.*-np slots",
+    ),
+    "context of Gemini": (GEMINI, kind("context"), dspy.ContextWindowExceededError, "input token count"),
     "context of Anthropic": (ANTHROPIC, kind("context"), dspy.ContextWindowExceededError, "prompt is too long"),
     "image of OpenAI": (OPENAI, kind("image"), dspy.LMInvalidRequestError, "Image is too large"),
     "image of Anthropic": (ANTHROPIC, kind("image"), dspy.LMInvalidRequestError, "image exceeds 5 MB"),
@@ -547,6 +659,7 @@ REFUSED: dict[str, tuple[Dialect, Make, type[Exception], str]] = {
         "body.seed: not a number",
     ),
     "no images": (LLAMACPP, kind("no_images"), dspy.LMInvalidRequestError, "image input is not supported"),
+    "one image": (VLLM, kind("one_image"), dspy.LMInvalidRequestError, "At most 1 image"),
     "key of OpenAI": (OPENAI, kind("bad_key"), dspy.LMAuthError, "Incorrect API key"),
     "key of Anthropic": (ANTHROPIC, kind("bad_key"), dspy.LMAuthError, "invalid x-api-key"),
     "key of Gemini": (GEMINI, kind("bad_key"), dspy.LMAuthError, "API key not valid"),

@@ -1,5 +1,6 @@
 """Simultaneous requests to a server are limited, and all of them wait if it asks one of them to wait."""
 
+import math
 import signal
 import threading
 import time
@@ -16,7 +17,9 @@ from agenticiqa.programs.backends.connect import connect
 from agenticiqa.programs.backends.engine import Model
 from agenticiqa.programs.backends.in_flight import InFlight, in_flight_at
 from agenticiqa.programs.backends.limits import Halted, Limits
+from agenticiqa.programs.backends.providers import Provider
 from agenticiqa.programs.backends.run_context import within
+from support.loopback import Reply, loopback
 
 BUSY = lm15.ServerError("busy", status=503)
 ONE = Limits(in_flight=1)
@@ -31,7 +34,7 @@ def caused_by(cause: BaseException, text: str = "cut") -> lm15.TransportError:
 class Wire:
     """A server that accepts this number of requests at a time and refuses others at once; an answer takes 5 ms."""
 
-    model, secrets = "m", ()
+    model, secrets, provider, timeout = "m", (), Provider(), 9.0
 
     def __init__(self, most: int, error: Callable[[], Exception] = lambda: BUSY) -> None:
         self.most, self.error = most, error
@@ -62,8 +65,9 @@ class Wire:
 REQUEST = lm15.Request(model="m", messages=(lm15.Message.user("well?"),))
 
 
-def model(wire: Wire) -> Model:
-    return Model("a server//m", wire, StageConfig(backend="vllm.m", timeout=9.0))  # type: ignore[arg-type]
+def model(wire: Wire, in_flight: InFlight | None = None) -> Model:
+    stage = StageConfig(backend="vllm.m", timeout=9.0)
+    return Model("vllm/m at a server", wire, stage, in_flight=in_flight or InFlight())  # type: ignore[arg-type]
 
 
 def ask_all(asked: Model, requests: int, threads: int, limits: Limits | None = None) -> None:
@@ -105,6 +109,50 @@ def test_64_at_a_time_against_a_server_that_takes_20_are_all_served(error: Calla
     wire = Wire(20, error)
     ask_all(model(wire), 600, 64)
     assert wire.refusals
+
+
+@pytest.mark.usefixtures("short_waits")
+def test_requests_that_time_out_together_are_sent_fewer_at_a_time(caplog: pytest.LogCaptureFixture) -> None:
+    """A server with one slot, which answers a second request too late, answers all of them in the end."""
+    wire = Wire(1, lambda: caused_by(TimeoutError(), "late"))
+    asked = model(wire, InFlight("server", 1))
+    ask_all(asked, 12, 4, Limits(in_flight=4))
+    assert wire.refusals >= 1
+    last = [record.getMessage() for record in caplog.records if "--workers" in record.getMessage()][-1]
+    assert last
+    wire.refusals = 0
+    ask_all(asked, 12, 4, Limits(in_flight=4))
+    assert wire.refusals == 0, "one at a time from now on"
+
+
+def test_a_single_time_out_says_little_about_a_server_that_answers_many_at_a_time() -> None:
+    in_flight, limits = InFlight("server"), Limits()
+    with in_flight.slot(limits) as one, in_flight.slot(limits) as two, in_flight.slot(limits) as three:
+        with in_flight.sending(one, limits), in_flight.sending(two, limits), in_flight.sending(three, limits):
+            assert (one.others, three.others) == (2, 2)
+        for expected in (math.inf, 1):
+            with in_flight.sending(one, limits), suppress(lm15.TimeoutError), in_flight.sending(two, limits):
+                raise lm15.TimeoutError("late")
+            assert in_flight.most == expected
+
+
+def test_one_request_at_a_time_is_sent_to_a_server_of_one_slot_unless_the_run_says_otherwise() -> None:
+    for limits, expected in ((Limits(), 1), (Limits(in_flight=3), 3)):
+        wire = Wire(64)
+        ask_all(model(wire, InFlight("server", 1)), 12, 6, limits)
+        assert wire.highest == expected
+
+
+def test_an_aborted_run_does_not_wait_for_an_answer() -> None:
+    limits = Limits()
+    threading.Timer(0.3, limits.abort).start()
+    with loopback(lambda arrived: Reply(delay=30.0)) as address, within(limits):
+        backend = connect(StageConfig(backend="vllm.m", api_base=f"{address}/v1"), cache=False)
+        assert backend is not None
+        began = time.monotonic()
+        with pytest.raises(Halted):
+            backend.lms[0].engine.complete(REQUEST)  # type: ignore[union-attr]
+        assert time.monotonic() < began + 5
 
 
 def test_nothing_is_sent_while_one_request_has_to_wait() -> None:

@@ -76,7 +76,7 @@ def test_each_wait_is_logged_with_model_reason_and_seconds(
     error: lm15.LM15Error, reason: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):
-        retries.log_retry("vllm@host//model", 2, error, 2.345)
+        retries.log_retry("vllm/model at host", 2, error, 2.345)
     (record,) = caplog.records
-    assert record.getMessage() == f"vllm@host//model: {reason}; attempt 3 follows in 2.3 s"
+    assert record.getMessage() == f"vllm/model at host: {reason}; attempt 3 follows in 2.3 s"
     assert (record.__dict__["event"], record.__dict__["wait_s"]) == ("retry", 2.35)

@@ -4,9 +4,11 @@ import contextlib
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -16,7 +18,9 @@ from PIL import Image, ImageFilter
 
 from agenticiqa.programs.cli.main import main
 from agenticiqa.programs.images import extra_formats
+from support.fake_server import fake_server
 from support.files import json_lines
+from support.loopback import Body, Reply
 
 pytestmark = pytest.mark.slow
 
@@ -189,3 +193,30 @@ def test_ctrl_c_offline_waits_for_images_that_have_begun(album: Path) -> None:
     summary = json.loads(Path("scores.jsonl.summary.json").read_text())
     assert summary["assessed"] == summary["rows"] == len(json_lines(Path("scores.jsonl")))
     assert summary["not_assessed"] == 62 - summary["assessed"] > 0
+
+
+def test_ctrl_c_gives_up_the_images_that_wait_for_a_model(album: Path) -> None:
+    """At once, and none of them is called failed."""
+    asked = threading.Event()
+
+    def slow(request: Body) -> Reply:
+        asked.set()
+        return Reply("late", delay=60.0)
+
+    with fake_server(slow) as server:
+        command = [sys.executable, "-m", "agenticiqa", "assess", "album", "--jsonl", "scores.jsonl"]
+        model = ["--backend", "vllm.m", "--api-base", server.url]
+        run = subprocess.Popen([*command, *model], stderr=subprocess.PIPE, text=True, start_new_session=True)
+        assert asked.wait(60)
+        time.sleep(0.5)
+        began = time.monotonic()
+        os.killpg(run.pid, signal.SIGINT)
+        _, shown = run.communicate(timeout=30)
+    assert time.monotonic() - began < 15
+    assert run.returncode == 130
+    _, given_up, counts, last = shown.splitlines()
+    assert re.fullmatch(
+        r"interrupted: \d images under way are given up, and the answers .* are not waited for", given_up
+    )
+    assert re.match(r"agenticiqa: 0 of \d+ images are assessed; run the same command with --resume", counts)
+    assert last == "agenticiqa: interrupted"

@@ -1,6 +1,7 @@
 """``agenticiqa backends``: tables, JSON and errors."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,31 @@ import yaml
 from agenticiqa.configs import STAGES
 from agenticiqa.programs.backends.providers import PROVIDERS
 from agenticiqa.programs.cli.main import main
-from support.fake_server import bad_key, fake_server
+from support.fake_server import bad_key, fake_server, stage_of
 from support.loopback import Body, Reply, error_reply
-from support.providers import ANTHROPIC, DIALECTS, LMSTUDIO, Dialect, provider_server
+from support.providers import (
+    ANTHROPIC,
+    DIALECTS,
+    GEMINI,
+    LLAMACPP,
+    LMSTUDIO,
+    OLLAMA,
+    SGLANG,
+    VLLM,
+    Dialect,
+    provider_server,
+)
+from support.scripted_answers import ASSESSMENT
 
 KEY = "sk-shown-to-nobody"
+COLOR = '{"color": "gray"}'
+CONTEXTS = {VLLM: 32768, SGLANG: 16384, OLLAMA: 4096, LLAMACPP: 8192, LMSTUDIO: 2048}  # tokens that each reports
+
+
+def probed(request: Body) -> str:
+    """Return the answers of a server to both questions of --probe."""
+    asks_for_score = stage_of(request) == "assessment"
+    return json.dumps({"assessment": ASSESSMENT}) if asks_for_score else COLOR
 
 
 @pytest.fixture
@@ -82,17 +103,20 @@ def test_features_come_from_the_table_and_nothing_is_sent(capsys: pytest.Capture
 def test_a_table_says_what_was_tried_and_what_the_question_cost(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def shown(*arguments: str) -> dict[str, str]:
-        assert main(["backends", *arguments]) == 0
+    def shown(*arguments: str, status: int = 0) -> dict[str, str]:
+        assert main(["backends", *arguments]) == status
         return dict(line.split("\t") for line in capsys.readouterr().out.splitlines())
 
     monkeypatch.setenv("THEIR_KEY", KEY)
-    gray = Reply('{"color": "gray"}', usage=(200, 10))
+
+    def gray(request: Body) -> Reply:
+        return Reply(probed(request), usage=(200, 10))
+
     with fake_server(gray) as server:
         named = ["--backend", "vllm/m", "--api-base", server.url, "--api-key-env", "THEIR_KEY"]
         before = shown(*named)
         assert server.requests == []
-        assert shown(*named, "--probe")["probe"] == "1 request, 200 + 10 tokens, price unknown"
+        assert shown(*named, "--probe")["probe"] == "2 requests, 400 + 20 tokens, price unknown"
         after = shown(*named, "--probe", "--price", "1,10")
     assert (before["address"], before["key"]) == (server.url.removeprefix("http://"), "THEIR_KEY (set)")
     assert (before["price"], before["probe"]) == ("unknown; --price sets it", "not sent")
@@ -100,9 +124,12 @@ def test_a_table_says_what_was_tried_and_what_the_question_cost(
     assert (after["JSON"], after["seed"]) == ("JSON schema (tried)", "yes (assumed)")
     assert after["log-probs"] == "no (tried)", "the server ignored the request for them"
     assert after["price"] == "1 and 10 USD per million tokens (your own)"
-    assert after["probe"] == "1 request, 200 + 10 tokens, 0.000300 USD"
+    assert after["probe"] == "2 requests, 400 + 20 tokens, 0.000600 USD"
+    assert re.fullmatch(r"200 \+ 10 tokens in [\d.]+ s, valid, quality_probs", after["rating"])
+    assert after["context"] == "the server reports no size"
     with fake_server("I see gray") as server:
-        unusable = shown("--backend", "vllm.m", "--api-base", server.url, "--probe")
+        unusable = shown("--backend", "vllm.m", "--api-base", server.url, "--probe", status=1)
+    assert unusable["rating"].endswith("s, not valid (stderr has the reason)")
     assert (unusable["JSON"], unusable["log-probs"]) == ("JSON schema (assumed)", "yes (assumed)")
 
 
@@ -150,10 +177,15 @@ def test_each_provider_accepts_the_features_of_its_row(
     dialect: Dialect, capsys: pytest.CaptureFixture[str], configured: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("THEIR_KEY", KEY)
-    with provider_server(dialect, "never", key=KEY) as server:
+    with provider_server(dialect, probed, key=KEY) as server:
         stage = {"backend": dialect.backend, "api_base": server.url, "api_key_env": "THEIR_KEY", "max_retries": 0}
         (row,) = rows(capsys, "--config", configured(**dict.fromkeys(STAGES, stage)), "--probe")
-    assert (server.refused, len(server.seen), len(server.seen[0].images)) == ([], 1, 1)
+    assert (server.refused, [len(seen.images) for seen in server.seen]) == ([], [1, 1])
+    assert row["probe"]["rating"]["is_valid"]
+    context = row["probe"]["context"]
+    assert context["size"] == CONTEXTS.get(dialect)
+    assert context["needed"] == 10 + (16_000 if dialect is GEMINI else 2048)
+    assert context["fits"] == (None if context["size"] is None else dialect is not LMSTUDIO)
     assert row["structured_outputs"] == "JSON schema"
     assert row["logprobs"] == (0 if dialect in (ANTHROPIC, LMSTUDIO) else 20)
     assert row["seed"] == (dialect is not ANTHROPIC)
@@ -162,20 +194,20 @@ def test_each_provider_accepts_the_features_of_its_row(
 def test_features_that_a_server_refuses_are_shown(capsys: pytest.CaptureFixture[str], configured: Any) -> None:
     def script(body: Body) -> Reply | str:
         refused = body.get("response_format", {}).get("type") == "json_schema"
-        return error_reply(400, {"error": {"message": "no json_schema here"}}) if refused else "gray"
+        return error_reply(400, {"error": {"message": "no json_schema here"}}) if refused else probed(body)
 
     with fake_server(script) as server:
         _, row = rows(
             capsys, "--config", configured(summarizer={"backend": "vllm.m", "api_base": server.url}), "--probe"
         )
-    assert (row["structured_outputs"], row["logprobs"]) == ("JSON objects", 20)
+    assert (row["structured_outputs"], row["logprobs"]) == ("JSON objects", 0)
 
 
 def test_no_key_and_no_password_is_shown(
     capsys: pytest.CaptureFixture[str], configured: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("THEIR_KEY", KEY)
-    with fake_server("never") as server:
+    with fake_server(probed) as server:
         address = server.url.replace("http://", f"http://user:{KEY}@")
         file = configured(summarizer={"backend": "vllm.m", "api_base": address, "api_key_env": "THEIR_KEY"})
         for arguments in ([], ["--json"], ["--probe"]):
@@ -188,7 +220,7 @@ def test_no_key_and_no_password_is_shown(
 def test_a_server_that_does_not_answer_is_reported_and_the_others_are_shown(
     capsys: pytest.CaptureFixture[str], configured: Any
 ) -> None:
-    with fake_server("never") as up, fake_server(bad_key()) as down:
+    with fake_server(probed) as up, fake_server(bad_key()) as down:
         file = configured(
             executor={"backend": "vllm.down", "api_base": down.url},
             summarizer={"backend": "vllm.up", "api_base": up.url},
@@ -197,8 +229,8 @@ def test_a_server_that_does_not_answer_is_reported_and_the_others_are_shown(
         assert main(["backends", "--config", file, "--probe", "--json"]) == 1
     reported = capsys.readouterr()
     first, second = [line for line in reported.err.splitlines() if line.startswith("agenticiqa:")]
-    assert "vllm@" in first
+    assert first.count("vllm/down at ") == 1
     assert "no such key" in first
     assert "OPENAI_API_KEY" in second
     assert [found["backend"] for found in json.loads(reported.out)["backends"]] == ["offline", "vllm.up"]
-    assert len(up.requests) == 1
+    assert len(up.requests) == 2

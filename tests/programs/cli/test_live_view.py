@@ -49,7 +49,7 @@ def plain(text: str) -> str:
 def test_every_step_has_its_label_and_the_message_of_its_record(full: str) -> None:
     for line in (
         r"begun      .*coffee\.webp, 600 x 400",
-        r"warning    vllm@127\.0\.0\.1:\d+/v1//test: status 429: slow down.*",
+        r"warning    vllm/test at 127\.0\.0\.1:\d+/v1: status 429: slow down.*",
         r"answered   planner: answered in \d+\.\d\d s, 10 \+ 5 tokens",
         r"planned    in \d+\.\d\d s: query type IQA, scope Global, No-Reference, tools named: none, sub-tasks:",
         r"detected   Global: Blurs, Noise",
@@ -112,7 +112,7 @@ def test_prompts_and_replies_are_shown_shortened_at_vv(
         reported = ["--query", long, "-vv", "--json", "--config", str(asking)]
         assert main(["assess", str(examples / "coffee.webp"), *reported]) == 0
     shown = capsys.readouterr().err
-    assert re.search(r"^prompt     planner: attempt 1 of 3: prompt for vllm@", shown, re.M)
+    assert re.search(r"^prompt     planner: attempt 1 of 3: prompt for vllm/test at ", shown, re.M)
     assert re.search(r"^ +\[system\] You plan an image quality assessment", shown, re.M)
     assert "characters left out" in shown
     assert re.search(r"\[image: image/webp, sha256\s+[0-9a-f]{64}, \d+ bytes\]", shown)

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from agenticiqa.configs import Config, ConfigError, PlannerConfig, Price, StageConfig
-from agenticiqa.configs.options import KEYS, Option, flat
+from agenticiqa.configs import STAGES, Config, ConfigError, PlannerConfig, Price, StageConfig, SummarizerConfig
+from agenticiqa.configs.options import KEYS, SECTION_KEYS, Option, flat
 from agenticiqa.programs.backends.limits import Limits
+from agenticiqa.programs.backends.providers import PROVIDERS, SLOW, TIMEOUT
 from agenticiqa.programs.cli.commands import COMMANDS
-from agenticiqa.programs.cli.options import config_from, described, limits_from
+from agenticiqa.programs.cli.options import config_from, described, limits_from, workers_from
 from agenticiqa.programs.cli.parser import parse
 from agenticiqa.programs.errors import UserError
 
@@ -37,7 +38,7 @@ def test_limits_come_from_the_options() -> None:
     found = limits(config(PRICE, PRICE), 7, 0.5)
     assert (found.max_calls, found.max_usd) == (7, 0.5)
     found = limits(config(None, None), 0)
-    assert (found.max_calls, found.max_usd, found.in_flight) == (0, None, 64)
+    assert (found.max_calls, found.max_usd, found.in_flight) == (0, None, None)
     assert limits(Config(), workers=100).in_flight == 100
 
 
@@ -86,7 +87,55 @@ def test_assess_has_an_option_for_every_such_key() -> None:
         name for name, field in Config.model_fields.items() if any(isinstance(m, Option) for m in field.metadata)
     }
     declared.add("fusion")  # the option names a file, the key may also be a section
-    assert taken == declared == {option.name for option in KEYS}
+    of_sections = {option.name for option in SECTION_KEYS}
+    assert taken == declared | of_sections
+    assert declared == {option.name for option in KEYS}
+    assert of_sections <= StageConfig.model_fields.keys()
+
+
+LEVELS = "levels: {backend: vllm.levels, api_base: 'http://h/v1'}"
+SECTION = "summarizer: {backend: vllm.a, api_base: 'http://h/v1', timeout: 5, max_tokens: 7}"
+
+
+def test_a_key_of_the_sections_is_set_in_all_of_them(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text(f"{SECTION}\n{LEVELS}")
+    plain = chosen("--config", str(tmp_path / "mine.yaml")).summarizer
+    assert (plain.timeout, plain.max_tokens) == (5, 7)
+    found = chosen("--config", str(tmp_path / "mine.yaml"), "--timeout", "30", "--max-tokens", "99")
+    assert {section.timeout for section in found.sections.values()} == {30}
+    assert {name: section.max_tokens for name, section in found.sections.items()} == {
+        **dict.fromkeys(STAGES, 99),
+        "levels": 1,
+    }
+    levels = chosen(*HOST, "--mode", "levels", "--timeout", "30", "--max-tokens", "99").in_mode().levels
+    assert levels is not None
+    assert (levels.timeout, levels.max_tokens) == (30, 1)
+
+
+def test_the_help_names_the_servers_of_the_table() -> None:
+    helps = {option.name: option.help for option in flat(COMMANDS["assess"].options)}
+    slow = [name for name, row in PROVIDERS.items() if row.timeout == SLOW]
+    single = [name for name, row in PROVIDERS.items() if row.at_a_time == 1]
+    for names, text in ((slow, helps["timeout"]), (single, helps["workers"])):
+        assert f"{', '.join(names[:-1])} and {names[-1]}" in text
+    assert f"default: {TIMEOUT:g}; {SLOW:g} for" in helps["timeout"]
+    assert f"default: {StageConfig().max_tokens}, or {SummarizerConfig().max_tokens} for" in helps["max_tokens"]
+
+
+@pytest.mark.parametrize("option", ["--timeout", "--max-tokens"])
+def test_a_limit_of_zero_is_refused(option: str) -> None:
+    with pytest.raises(UserError, match=rf"^{option} must be at least"):
+        chosen(*HOST, option, "0")
+
+
+@pytest.mark.parametrize(("backend", "workers"), [("vllm.X", 4), ("llamacpp.X", 1), ("ollama.X", 1), ("lmstudio.X", 1)])
+def test_a_server_of_one_slot_gets_one_image_at_a_time_unless_the_user_says_otherwise(
+    backend: str, workers: int
+) -> None:
+    given = parse(["assess", "a.png", "--backend", backend, "--api-base", "http://127.0.0.1:9/v1"], COMMANDS)
+    assert workers_from(given, config_from(given)) == workers
+    given.workers = 7
+    assert workers_from(given, config_from(given)) == limits_from(given, config_from(given)).in_flight == 7
 
 
 HOST = ("--backend", "vllm.X", "--api-base", "http://127.0.0.1:9/v1")

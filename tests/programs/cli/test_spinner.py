@@ -27,7 +27,7 @@ SECONDS = 0.25  # an answer takes longer than two pictures of the spinner are ap
 # What stays above the card: the line that names the model, and two whole warnings that only the terminal breaks.
 ABOVE = (
     r"vllm\.test at [^)]+\) *"
-    r"IMAGE: vllm@[\d.:]+/v1//test: status 429: slow down \(the server asks to wait 0 s\); "
+    r"IMAGE: vllm/test at [\d.:]+/v1: status 429: slow down \(the server asks to wait 0 s\); "
     r"attempt 2 follows in 0\.0 s *"
     r"IMAGE: distortion_analysis: attempt 1 of 3 rejected: the answer was not a JSON object *"
 )

@@ -36,22 +36,22 @@ def locate(model: str, *answers: Any, size: tuple[int, int] = SIZE, key: str = "
 
 
 FAMILIES = {
-    "vllm@host:8000//Qwen/Qwen2.5-VL-7B-Instruct": (IN_28, "pixels of the image, which is 644 wide and 476 high"),
+    "vllm/Qwen/Qwen2.5-VL-7B-Instruct at host:8000": (IN_28, "pixels of the image, which is 644 wide and 476 high"),
     "hosted_vllm/Qwen/Qwen2.5-VL-72B-Instruct-AWQ": (IN_28, "pixels of the image, which is 644 wide"),
-    "ollama@host//qwen2.5vl:7b": (IN_28, "pixels of the image, which is 644 wide"),
-    "llamacpp@localhost:8080//Qwen2.5-VL-7B-Instruct-Q4_K_M.gguf": (IN_28, "pixels of the image, which is 644 wide"),
-    "vllm@host//TianheWu/VisualQuality-R1-7B": (IN_28, "pixels of the image, which is 644 wide"),
-    "vllm@host//Qwen/Qwen3-VL-8B-Instruct": (THOUSANDTHS, "[left, top, right, bottom] in thousandths"),
-    "vllm@host//Qwen/Qwen2-VL-7B-Instruct": (THOUSANDTHS, "[left, top, right, bottom] in thousandths"),
-    "vllm@host//OpenGVLab/InternVL3-8B": (THOUSANDTHS, "[left, top, right, bottom] in thousandths"),
-    "openai@host//glm-4.5v": (THOUSANDTHS, "[left, top, right, bottom] in thousandths"),
+    "ollama/qwen2.5vl:7b at host": (IN_28, "pixels of the image, which is 644 wide"),
+    "llamacpp/Qwen2.5-VL-7B-Instruct-Q4_K_M.gguf at localhost:8080": (IN_28, "pixels of the image, which is 644 wide"),
+    "vllm/TianheWu/VisualQuality-R1-7B at host": (IN_28, "pixels of the image, which is 644 wide"),
+    "vllm/Qwen/Qwen3-VL-8B-Instruct at host": (THOUSANDTHS, "[left, top, right, bottom] in thousandths"),
+    "vllm/Qwen/Qwen2-VL-7B-Instruct at host": (THOUSANDTHS, "[left, top, right, bottom] in thousandths"),
+    "vllm/OpenGVLab/InternVL3-8B at host": (THOUSANDTHS, "[left, top, right, bottom] in thousandths"),
+    "openai/glm-4.5v at host": (THOUSANDTHS, "[left, top, right, bottom] in thousandths"),
     "google/gemini-2.5-flash": ([0, 500, 1000, 1000], "[top, left, bottom, right] in thousandths"),
     "gemini/gemini-3-pro": ([0, 500, 1000, 1000], "[top, left, bottom, right] in thousandths"),
     "anthropic/claude-sonnet-4-5": ([*RIGHT_HALF], "pixels of the image, which is 640 wide and 480 high"),
-    "vllm@host//moonshotai/Kimi-VL-A3B-Instruct": (FRACTIONS, "[left, top, right, bottom] in fractions"),
-    "openai@host//qwen-vl-max": (THOUSANDTHS, "[left, top, right, bottom] in thousandths"),
+    "vllm/moonshotai/Kimi-VL-A3B-Instruct at host": (FRACTIONS, "[left, top, right, bottom] in fractions"),
+    "openai/qwen-vl-max at host": (THOUSANDTHS, "[left, top, right, bottom] in thousandths"),
     "openai/gpt-5": (THOUSANDTHS, "[left, top, right, bottom] in thousandths"),
-    "vllm@host//some-model": (THOUSANDTHS, "[left, top, right, bottom] in thousandths"),
+    "vllm/some-model at host": (THOUSANDTHS, "[left, top, right, bottom] in thousandths"),
 }
 
 
@@ -76,11 +76,11 @@ def test_a_box_is_asked_for_and_measured_in_the_form_of_the_family(model: str) -
         ("anthropic/claude-sonnet-4-5", (3136, 1568), [784, 0, 1568, 784], (1568, 0, 3136, 1568)),
         ("anthropic/claude-opus-4-8", (3840, 2160), [0, 0, 1288, 724], (0, 0, 1920, 1080)),
         # 16,384 patches of 28 for vLLM, 4,096 for llama.cpp.
-        ("vllm@h//Qwen2.5-VL-3B", (8000, 4000), [2520, 0, 5040, 2520], (4000, 0, 8000, 4000)),
-        ("llamacpp@h//Qwen2.5-VL-3B", (8000, 4000), [1260, 0, 2520, 1260], (4000, 0, 8000, 4000)),
-        ("vllm@h//Qwen2.5-VL-3B", (32, 32), [28, 0, 56, 56], (16, 0, 32, 32)),  # scaled up to four patches
+        ("vllm/Qwen2.5-VL-3B at h", (8000, 4000), [2520, 0, 5040, 2520], (4000, 0, 8000, 4000)),
+        ("llamacpp/Qwen2.5-VL-3B at h", (8000, 4000), [1260, 0, 2520, 1260], (4000, 0, 8000, 4000)),
+        ("vllm/Qwen2.5-VL-3B at h", (32, 32), [28, 0, 56, 56], (16, 0, 32, 32)),  # scaled up to four patches
         # A patch over the border, as a server may resize a little differently.
-        ("vllm@h//Qwen2.5-VL-3B", SIZE, [322, 0, 650, 480], RIGHT_HALF),
+        ("vllm/Qwen2.5-VL-3B at h", SIZE, [322, 0, 650, 480], RIGHT_HALF),
     ],
 )
 def test_pixels_are_those_of_the_image_as_the_model_sees_it(

@@ -24,6 +24,14 @@ PAGE = b"<!DOCTYPE html><html><body><form action='/login'>Please log in <input n
 QUOTA = {"error": {"message": "You exceeded your current quota, check your billing", "code": "insufficient_quota"}}
 IN_WORDS = {"error": {"message": "Rate limit reached. Please try again in 300ms.", "code": "rate_limit_exceeded"}}
 ERROR = {"error": {"message": "the engine is loading", "type": "server_error", "code": 503}}
+LOADING = {"error": {"message": "Loading model", "type": "unavailable_error", "code": 503}}
+TOO_LONG = {
+    "error": {
+        "message": "request (531 tokens) exceeds the available context size (512 tokens), try increasing it",
+        "type": "exceed_context_size_error",
+        "code": 400,
+    }
+}
 TICKET = {"id": "job-17", "status": "queued", "poll": "/v1/jobs/job-17"}
 ESCAPES = "\x1b]0;owned\x07\x1b[2J\x1b[31mred \u009b31m \u202e reversed \r over"
 
@@ -83,10 +91,23 @@ def _message(**values: Any) -> Act:
     return changed(change)
 
 
-def _cut(ex: Exchange) -> None:
-    """Cut the content in half, with the matching finish reason."""
-    content = ex.answer()["choices"][0]["message"]["content"]
-    _finish("length", content[: len(content) // 2])(ex)
+def _cut(written: int | None = None) -> Act:
+    """Cut the content in half, with the matching finish reason, after this many tokens (``None`` for max_tokens)."""
+
+    def act(ex: Exchange) -> None:
+        body = ex.answer()
+        choice, given = body["choices"][0], written or ex.body["max_tokens"]
+        content = choice["message"]["content"]
+        choice["message"]["content"], choice["logprobs"], choice["finish_reason"] = (
+            content[: len(content) // 2],
+            None,
+            "length",
+        )
+        asked = body["usage"]["prompt_tokens"]
+        body["usage"] = {"prompt_tokens": asked, "completion_tokens": given, "total_tokens": asked + given}
+        ex.reply(body)
+
+    return act
 
 
 def _stream(ex: Exchange) -> None:
@@ -125,6 +146,8 @@ STATUS = [
             ("broken-after-15", 500),
         )
     ),
+    Profile("loading", "503 while the model loads", fails(_line(503), LOADING), first(3), expect="assessed"),
+    Profile("context-too-small", "400 for a prompt that exceeds the context", fails(_line(400), TOO_LONG), question),
     Profile("broken-first-3", "503 for the first 3 questions", fails(_line(503)), first(3), expect="assessed"),
 ]
 LIMIT = [
@@ -168,7 +191,8 @@ CASES: dict[str, tuple[str, Act]] = {
     "body-list": ("[]", fails("200 OK", b"[]")),
     "event-stream": ("an event stream nobody asked for", _stream),
     "finish-error": ("finish_reason: error, no content", _finish("error")),
-    "finish-length-cut": ("finish_reason: length, half of it", _cut),
+    "finish-length-cut": ("finish_reason: length, half of it", _cut()),
+    "finish-length-context": ("finish_reason: length after 12 tokens", _cut(12)),
     "finish-filter": ("finish_reason: content_filter", _finish("content_filter")),
     "refusal": ("a refusal in its own field", _message(content=None, refusal="I can't assist with that.")),
     "reasoning-only": ("thoughts, and no content", _message(content=None, reasoning_content="Let me think.")),
