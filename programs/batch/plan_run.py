@@ -112,7 +112,8 @@ def run_settings(program: dspy.Module, config: Config) -> dict[str, Any]:
 def _stage(stage: StageConfig) -> dict[str, Any]:
     if stage.is_offline:
         return {"backend": stage.backend}
-    return stage.model_dump(mode="json", exclude=set(TRANSPORT))
+    # The backend comes first, because an error about other settings names the first difference.
+    return {"backend": stage.backend, **stage.model_dump(mode="json", exclude=set(TRANSPORT))}
 
 
 def asked_of(program: dspy.Module) -> Mapping[str, Mapping[str, Any]]:
