@@ -18,12 +18,12 @@ EXAMPLES = ROOT / "examples"
 
 
 def test_a_dspy_lm_is_asked_with_all_features_of_its_server(server: LlamaServer) -> None:
-    program = AgenticIQA(
-        lm=dspy.LM("openai/smollm2", api_base=server.url, api_key="none", cache=False), max_replan_iterations=0
-    )
-    result = program(EXAMPLES / "chelsea.webp")  # llama.cpp refuses WebP
+    program = AgenticIQA.from_config({"summarizer": {"backend": "dspy"}, "attempts": 1})  # the model only rates
+    with dspy.context(lm=dspy.LM("openai/smollm2", api_base=server.url, api_key="none", cache=False)):
+        result = program(EXAMPLES / "chelsea.webp")  # llama.cpp refuses WebP
     assert 1 <= result.quality_score <= 5
-    assert result.probability_mass is not None, "log-probabilities are requested and read"
+    assert result.rejected_answers == {}
+    assert 0 < result.probability_mass <= 1, "log-probabilities are requested and read"
     (features,) = result.capabilities.values()
     assert (features["structured_outputs"], features["logprobs"]) == (["json_schema"], 20)
 
@@ -31,16 +31,19 @@ def test_a_dspy_lm_is_asked_with_all_features_of_its_server(server: LlamaServer)
 def test_the_lines_of_readme_tune_and_save(
     server: LlamaServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """README's block for GEPA, with the model of the server, fewer examples and fewer ratings."""
+    """README's block for GEPA, with the model of the server, fewer examples, fewer ratings and short reflections."""
     (block,) = (each for each in snippets(ROOT / "README.md") if each.kind == "python" and "dspy.GEPA(" in each.text)
-    local = f'dspy.LM("openai/smollm2", api_base="{server.url}", api_key="none")'
-    lines, models = re.subn(r'dspy\.LM\("openai/[^"]+"[^)]*\)', lambda _: local, block.text)
-    assert models == 2
-    lines, calls = re.subn(r"max_metric_calls=\d+", "max_metric_calls=4", lines)
-    lines, parts = re.subn(r"trainset=(\w+)\[:10\], valset=\1\[10:\]", r"trainset=\1[:1], valset=\1[1:2]", lines)
-    assert (calls, parts) == (1, 1), "README's lines have changed: adapt this test"
-    lines = lines.replace('"examples/', f'"{EXAMPLES}/')
+    model = f'dspy.LM("openai/smollm2", api_base="{server.url}", api_key="none", cache=False'
+    lines = block.text
+    for shown, here in (
+        (r'\(lm=dspy\.LM\("[^"]+"\)', f"(lm={model})"),
+        (r'reflection_lm=dspy\.LM\("[^"]+"\)', f"reflection_lm={model}, max_tokens=200)"),
+        (r"max_metric_calls=\d+", "max_metric_calls=4"),
+        (r"examples\[:10\], valset=examples\[10:\]", "examples[:1], valset=examples[1:2]"),
+        (r'"examples/labels\.csv"', repr(str(EXAMPLES / "labels.csv"))),
+    ):
+        lines, found = re.subn(shown, here, lines)
+        assert found == 1, f"README's lines have changed, so adapt this test to them: {shown}"
     monkeypatch.chdir(tmp_path)
     exec(compile("from agenticiqa import AgenticIQA\n" + lines, "README.md", "exec"), {})
-    saved = json.loads((tmp_path / "tuned.json").read_text())
-    assert "summarizer.score.ask.predict" in saved
+    assert "summarizer.score.ask.predict" in json.loads((tmp_path / "tuned.json").read_text())

@@ -90,6 +90,7 @@ def llama_server(
             stdout=subprocess.PIPE,
             stderr=written,
             text=True,
+            start_new_session=True,  # Ctrl-C ends the tests, which end the server
         )
     assert process.stdout is not None
     assert process.stdin is not None
