@@ -171,13 +171,18 @@ def check(cell: Cell, expected: Expected) -> None:
 
 
 def check_parameters(cell: Cell) -> None:
-    """Check that every question requested a schema, temperature 0 and a limit, whoever made the model."""
+    """Check that every question requested a schema, temperature 0 and a limit, whoever made the model.
+
+    The configuration of a cell has the same limit for all stages and no ``top_p``; a model that replaces its own gets
+    them, too.
+    """
     for request in cell.server.requests:
         (name,) = asked_for(request)[1]
         limits = {request.get("max_tokens"), request.get("max_completion_tokens")} - {None}
-        is_last = OURS[name] in (ScoreQuality, AnswerQuestion, DecideReplan)
-        assert (request["temperature"], request.get("top_p")) == (0, 0.1 if name == PLAN else None)
-        assert limits == {512 if is_last else 2048}
+        is_short = OURS[name] in (ScoreQuality, AnswerQuestion, DecideReplan) and not cell.configured
+        assert limits == {512 if is_short else 2048}
+        assert request["temperature"] == 0
+        assert request.get("top_p") == (0.1 if name == PLAN and not cell.configured else None)
         assert request["response_format"]["type"] == "json_schema"
         reads_tokens = name == ASSESSMENT and request["model"] == GIVEN  # the configuration of the cells has none
         assert request.get("top_logprobs", 0) == (20 if reads_tokens else 0)
