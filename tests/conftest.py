@@ -76,16 +76,25 @@ def examples(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def fresh_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+def fresh_cache(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """A new cache in memory, so that no test is given another's answers, and none of what other servers can do."""
     import dspy
 
-    from agenticiqa.programs.backends import capabilities, in_flight
+    from agenticiqa.programs.backends import capabilities, in_flight, providers
+
+    if "near" not in request.fixturenames and "real_server" not in request.keywords:
+        # Servers on loopback stand for the providers, which the program recognizes by their addresses.
+        monkeypatch.setattr(providers, "is_own_network", lambda address: False)
 
     monkeypatch.setattr(capabilities, "_known", {})
     monkeypatch.setattr(in_flight, "_servers", {})  # a later server may have the port of one that asked to wait
     monkeypatch.setenv("AGENTICIQA_CACHE", str(TEMPORARY / f"cache{next(CACHES)}"))  # made when it is written to
     dspy.configure_cache(enable_disk_cache=False, enable_memory_cache=True)
+
+
+@pytest.fixture
+def near() -> None:
+    """A server on loopback is one of the user's own, as it is outside of tests."""
 
 
 @pytest.fixture

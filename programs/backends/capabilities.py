@@ -36,6 +36,8 @@ NAMES_FORM = re.compile(
     r"(response|output)\w{0,20}.?format|json.?(schema|object|mode)|schema|grammar|mime.?type|structured.?output",
     re.IGNORECASE,
 )
+# The keywords of the schema of a request that the schema of a stage does without.
+NAMES_KEYWORD = re.compile(r"prefixItems|(min|max)(Length|Items)")
 # The words of a format that a server cannot decode: llama.cpp "Failed to load image or audio file", vLLM "cannot
 # identify image file", Anthropic "Could not process image", OpenAI "unsupported image", Go "image: unknown format".
 NAMES_IMAGE = re.compile(
@@ -182,7 +184,7 @@ class ModelFeatures:
         if self.logprobs == "auto" and logprobs in in_doubt and NAMES_LOGPROBS.search(said):
             return {"logprobs": FEWER_LOGPROBS if logprobs > FEWER_LOGPROBS else 0}
         if self.structured_outputs == "auto" and form in in_doubt and NAMES_FORM.search(said):
-            if form == "json_schema" and requested.per_request:
+            if requested.per_request and NAMES_KEYWORD.search(said):
                 return {"per_request": False}
             return {"form": dict(pairwise(self._forms))[form]}
         for name, named in NAMES_SAMPLING.items():

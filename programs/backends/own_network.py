@@ -16,7 +16,10 @@ def is_loopback(host: str) -> bool:
 
 def is_own_network(address: str) -> bool:
     """Return whether an address, such as "http://gpu:8000/v1", is on this machine or in a private network."""
-    host = urlsplit(address).hostname or ""
+    try:
+        host = urlsplit(address).hostname or ""
+    except ValueError:  # no address at all, which is reported where it is used
+        return False
     found = _ip_address(host)
     if found is None:
         return "." not in _plain(host) or is_loopback(host)

@@ -103,10 +103,10 @@ def test_query_scope_identification(photo: Path) -> None:
 def test_prompt_template_structure(photo: Path) -> None:
     """The request has question, image and the fields that only a model knows, with the sampling of the shipped file."""
     with fake_server(by_stage({"plan": PLAN})) as server:
-        program = AgenticIQA.from_config(load_config("model_backends").with_backend("vllm.test", server.url))
+        program = AgenticIQA.from_config(load_config("model_backends").with_backend("openai.test", server.url))
         ask(photo, BLURRY, {"configurable": {"program": program}})
         (body,) = server.requests
-    assert (body["temperature"], body["top_p"], body["max_tokens"]) == (0.0, 0.1, 2048)
+    assert (body["temperature"], body["top_p"], body["max_completion_tokens"]) == (0.0, 0.1, 2048)
     shown = text_of(body["messages"][0])
     assert "You plan an image quality assessment" in shown
     form = body["response_format"]["json_schema"]["schema"]["properties"]["planner_output"]["properties"]
@@ -229,7 +229,8 @@ def test_fallback_model_configuration(
         assert ([body["model"] for body in first.requests], len(second.requests)) == (["first"] * 3, 1)
         assert second.requests[0]["model"] == "second"
         (line,) = [record.getMessage() for record in caplog.records if "asking the next model" in record.getMessage()]
-        assert "//first is unreachable" in line
+        assert "first at 127.0.0.1" in line
+        assert "is unreachable" in line
         with pytest.raises(dspy.LMError):
             ask(photo, BLURRY, configured(tmp_path, {"planner": alone}))
         assert len(second.requests) == 1

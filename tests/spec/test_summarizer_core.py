@@ -177,7 +177,7 @@ def test_load_vlm_client_from_config(photo: Path, tmp_path: Path, monkeypatch: p
         section = yaml.safe_load("{backend: openai.gpt-4o, temperature: 0.0, max_tokens: 512}")
         config = configured(tmp_path, {"summarizer": {**section, "api_base": server.url, "api_key_env": "SERVER_KEY"}})
         assert summarizer_node(state(photo, found=evidence()), config)["summarizer_result"].quality_score
-        (body,) = server.requests
+        body = server.requests[0]
     assert (body["model"], body["temperature"], body["max_completion_tokens"]) == ("gpt-4o", 0.0, 512)
 
 

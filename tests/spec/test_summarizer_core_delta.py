@@ -34,7 +34,7 @@ def test_use_probability_distribution_prompt_for_scoring_queries(photo: Path) ->
     assert "mean:\n2.60" in shown
     assert sections(body)["Distortion analysis"]["Global"][0]["severity"] == "moderate"
     assert [data for _, data in images_of(body)] == [photo.read_bytes()]
-    message = " ".join(text_of(body["messages"][0]).split())
+    message = " ".join(text_of(body).split())
     for level, name, meaning in [
         (5, "Excellent", "no visible distortion"),
         (4, "Good", "minor"),

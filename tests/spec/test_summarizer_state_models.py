@@ -145,7 +145,7 @@ def test_validate_quality_reasoning_content(blank: str) -> None:
 
 def test_execute_pipeline_without_summarizer(photo: Path) -> None:
     """A state with plan and evidence but no result ends the graph; planner and executor accept it, too."""
-    given = state(photo, RATE, plan(), evidence())
+    given = state(photo, "Rate the quality of the vehicle.", plan(), evidence())
     assert "summarizer_result" not in given
     assert decide_next_node(given) == "__end__"
     config, engine = scripted({"plan": PLAN})

@@ -15,7 +15,6 @@ from PIL import Image
 
 from agenticiqa.configs import STAGES, Config, Price
 from agenticiqa.programs.assess import AgenticIQA
-from agenticiqa.programs.backends import providers
 from agenticiqa.programs.backends.limits import LimitReached, Limits
 from agenticiqa.programs.backends.run_context import within
 from agenticiqa.programs.errors import Unanswered
@@ -145,8 +144,7 @@ def test_stages_with_only_a_backend_send_the_documented_parameters(photo: Path, 
     assert all(0 < limit < 512 for limit in limits.values()), "what the schema of each request allows"
 
 
-def test_hosted_models_get_the_documented_limits_of_tokens(photo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(providers, "is_own_network", lambda address: False)
+def test_hosted_models_get_the_documented_limits_of_tokens(photo: Path) -> None:
     with fake_server(by_stage(SCRIPT)) as server:
         AgenticIQA.from_config(Config().with_backend("openai.test", server.url))(photo)
     limits = {stage_of(body): body["max_completion_tokens"] for body in server.requests}

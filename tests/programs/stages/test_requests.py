@@ -11,7 +11,6 @@ import pytest
 
 from agenticiqa.configs import StageConfig
 from agenticiqa.programs.assess import AgenticIQA
-from agenticiqa.programs.backends import providers
 from agenticiqa.programs.backends.connect import connect
 from agenticiqa.programs.errors import Unanswered
 from agenticiqa.programs.images import LoadedImage, load
@@ -35,12 +34,6 @@ SHARES = {"Fair": {"Fair": -0.4, "Good": -1.6, "Nice": -2.0}}
 @pytest.fixture
 def image(examples: Path) -> LoadedImage:
     return load(examples / "coffee_jpeg.jpg")
-
-
-@pytest.fixture
-def far(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Treat the server of the test as one outside of this network."""
-    monkeypatch.setattr(providers, "is_own_network", lambda address: False)
 
 
 def backend(server: Server, name: str = "vllm.test", **changes: Any) -> Any:
@@ -69,7 +62,7 @@ def test_each_request_has_the_schema_of_its_own_inputs(photo: Path) -> None:
     assert all(body["max_tokens"] < 2048 for body in server.requests if stage_of(body) != "plan")
 
 
-def test_a_hosted_provider_gets_one_schema_for_each_stage(image: LoadedImage, far: None) -> None:
+def test_a_hosted_provider_gets_one_schema_for_each_stage(image: LoadedImage) -> None:
     answers = [{"distortion_set": [{"region": region, "distortions": []}]} for region in REGIONS]
     with fake_server(by_stage({"detection": answers})) as server:
         detector = Detector(backend=backend(server, "openai.test"))
@@ -80,7 +73,7 @@ def test_a_hosted_provider_gets_one_schema_for_each_stage(image: LoadedImage, fa
     assert "maxLength" not in json.dumps(first), "a keyword that OpenAI's strict mode refuses"
 
 
-def test_a_server_that_refuses_the_schema_of_a_request_gets_that_of_the_stage(image: LoadedImage) -> None:
+def test_a_server_that_refuses_the_schema_of_a_request_gets_that_of_the_stage(image: LoadedImage, near: None) -> None:
     answers = {"distortion_set": [{"region": "Global", "distortions": []}]}
 
     def reply(body: Body) -> Reply | str:
