@@ -33,7 +33,7 @@ CASES: dict[str, tuple[dict[str, Any], list[str], dict[str, int]]] = {
     "planned again": (
         {**SEVERE, "decision": {"need_replan": True, "replan_reason": f"{AGAIN}."}},
         [],
-        {CONTRADICTION: 1, AGAIN: 1, "the new plan equals the previous one": 1},
+        {CONTRADICTION: 1, AGAIN: 1, "the new plan does the same as an earlier one": 1},
     ),
     "no assessment": ({**SEVERE, "assessment": bad_json()}, [], {NO_JSON: 1, BABBLE: 1, "parsing failed": 1}),
     "no analysis": (
