@@ -94,7 +94,8 @@ def _provider_at(lm: dspy.BaseLM) -> tuple[Provider, str]:
     name = with_dot(lm.model)
     known = row_of(name) if _chosen_by_dspy(lm) else None
     prefix = lm.model.partition("/")[0].upper()
-    variables = [os.environ.get(f"{prefix}_{end}") for end in ("API_BASE", "BASE_URL")]  # as DSPy and LiteLLM read them
+    # DSPy and LiteLLM read these variables.
+    variables = [os.environ.get(f"{prefix}_{end}") for end in ("API_BASE", "BASE_URL")]
     address = next(filter(None, (lm.kwargs.get("api_base"), lm.kwargs.get("base_url"), *variables)), None)
     place = public_address(str(address)) if address else ""
     if known is None:

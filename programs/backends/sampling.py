@@ -12,9 +12,10 @@ from typing import Any
 from agenticiqa.configs import StageConfig
 from agenticiqa.programs.backends.providers import Provider
 
-PARAMETERS_OF_CHOICE = ("temperature", "top_p", "seed")  # which of the likely tokens is taken
+PARAMETERS_OF_CHOICE = ("temperature", "top_p", "seed")  # parameters that decide which of the likely tokens is taken
 PARAMETERS = (*PARAMETERS_OF_CHOICE, "max_tokens")
-RETRY_TEMPERATURE = 0.3  # after a rejected answer, instead of 0
+# The temperature after a rejected answer, instead of 0.
+RETRY_TEMPERATURE = 0.3
 
 
 def sampling_of(section: StageConfig, provider: Provider) -> dict[str, Any]:

@@ -23,7 +23,7 @@ import dspy
 from agenticiqa.configs import Config, StageConfig
 from agenticiqa.programs.backends.dspy_adapter import SteadyAdapter, stage_schema
 from agenticiqa.programs.backends.image_tokens import within
-from agenticiqa.programs.backends.models import image_tokens
+from agenticiqa.programs.backends.models import image_tokens, plain_name
 from agenticiqa.programs.backends.prices import price_of
 from agenticiqa.programs.backends.providers import row_of
 from agenticiqa.programs.batch.job import Job, failure_text
@@ -41,7 +41,7 @@ from agenticiqa.programs.tools import Tool, toolbox
 from agenticiqa.signatures.categories import BLURS, NOISE
 from agenticiqa.signatures.executor import AnalyzeDistortions, DetectDistortions, LocateRegions, SelectTools
 from agenticiqa.signatures.planner import plan_signature
-from agenticiqa.signatures.summarizer import AnswerQuestion, ScoreQuality
+from agenticiqa.signatures.summarizer import AnswerQuestion, ScoreQuality, level_only
 from agenticiqa.signatures.types import GLOBAL, PlannerOutput, QueryType
 
 SECTIONS = {  # the section of the configuration that each stage reads
@@ -62,6 +62,7 @@ SIGNATURES: Mapping[str, Any] = {  # the planner's signature is missing, because
     "answering": AnswerQuestion,
 }
 BYTES_PER_TOKEN = 4
+WRITTEN_PROBABILITIES = 50  # tokens of the five probabilities that a model without log-probabilities writes
 FRAME = (1024, 768)  # pixels of an image for which prompts are counted
 
 # A token is up to seven letters of a word, up to three digits, a run of punctuation, or one letter of another script.
@@ -227,9 +228,12 @@ def _costs(config: Config, tools: Mapping[str, Tool], job: Job) -> dict[str, Sta
 def _call(stage: str, section: StageConfig, reference: bool, filled: int, answer: int) -> StageCost:
     """Return the cost of one call; ``filled`` is the number of tokens filled into its prompt."""
     signature: Any = SIGNATURES.get(stage) or _planner(getattr(section, "sees_images", True))
+    provider = row_of(section.backend)
+    model = plain_name(section.backend.partition(".")[2])
+    if stage == "scoring" and section.logprobs and provider and provider.of_model(model).logprobs:
+        signature, answer = level_only(signature), answer - WRITTEN_PROBABILITIES
     is_enforced = section.structured_outputs in ("auto", "json_schema")
     text = _frame_tokens(signature, reference, is_enforced) + filled
-    provider = row_of(section.backend)
     if is_enforced and provider and provider.bills_schemas:
         text += text_tokens(json.dumps(stage_schema(signature)))
     offered = ("image", "reference") if reference else ("image",)

@@ -65,7 +65,7 @@ def _rating(stage: StageConfig) -> tuple[dict[str, Any], dict[str, dict[str, Any
     found: dict[str, Any] = dict.fromkeys(("input_tokens", "output_tokens", "seconds", "source", "mass", "rejected"))
     program = AgenticIQA.from_config(_that_rates(stage))
     try:
-        result = program(Image.linear_gradient("L").resize(SIZE).convert("RGB"))
+        result = program(Image.merge("RGB", [Image.linear_gradient("L").resize(SIZE)] * 3))
     except (dspy.LMError, NoScore, Unanswered) as error:
         print_error(f"the rating of an image failed: {error}")
         return {"is_valid": False, **found}, {}

@@ -133,7 +133,7 @@ def test_to_dict_is_plain_json_with_the_documented_keys(scored: Assessment) -> N
         "image", "image_sha256", "reference", "reference_sha256", "sent", "reference_check", "query", "query_type",
         "options", "final_answer",
         "quality_score", "quality_level", "score_interval", "score_without_model", "disagreement", "quality_reasoning",
-        "quality_probs", "probability_source", "probability_mass", "outside_training", "plan", "executor_evidence",
+        "quality_probs", "probability_source", "probability_mass", "probability_mass_from", "outside_training", "plan", "executor_evidence",
         "summarizer_result", "iteration_count", "replan_history",
         "backend", "rejected_answers", "usage", "usage_by_stage", "answered_by", "answer_notes", "capabilities",
         "timings_ms", "version",
@@ -253,7 +253,14 @@ def test_a_result_is_a_prediction_that_copies_and_takes_fields(scored: Assessmen
 
 COMPUTED = (
     *("score", "quality_level", "image_sha256", "reference_sha256", "is_unscored", "sent", "score_interval"),
-    *("score_without_model", "disagreement", "quality_probs", "probability_source", "probability_mass"),
+    *(
+        "score_without_model",
+        "disagreement",
+        "quality_probs",
+        "probability_source",
+        "probability_mass",
+        "probability_mass_from",
+    ),
 )
 
 

@@ -24,6 +24,8 @@ from agenticiqa.programs.images import name_of
 class Pretend(dspy.Module):
     """A program with a given outcome."""
 
+    questions = ()
+
     def __init__(self, judge: Callable[[Path], object]) -> None:
         super().__init__()
         self.judge = judge

@@ -21,8 +21,8 @@ from agenticiqa.programs.tools import toolbox
 from support.distortion_levels import scene
 from support.fake_server import Server, by_stage, fake_server, field_of, text_of
 from support.golden_requests import all_signatures
-from support.loopback import Body, Reply
-from support.scripted_answers import ALL, LOGS, locate, pairs, plan, select
+from support.loopback import Body, Reply, spoken
+from support.scripted_answers import ALL, locate, pairs, plan, select
 
 GOLDEN = Path(__file__).parents[1] / "stages" / "golden"  # the prompts of all stages
 O200K = "fb374d419588a4632f3f557e76b4b70aebbca790"  # GPT-4o's vocabulary, in the file that tiktoken keeps it in
@@ -209,7 +209,10 @@ CLEAN: Mapping[str, Any] = {
     "detection": detect,
     "analysis": analyse,
     "selection": select,
-    "assessment": {"quality_level": "Fair", "quality_probs": LOGS, "quality_reasoning": REASON},
+    "assessment": spoken(
+        json.dumps({"assessment": {"quality_level": "Fair", "quality_reasoning": REASON}}),
+        {"Fair": {"Fair": -0.4, "Good": -1.5}},
+    ),
     "answer": {"final_answer": "A", "quality_reasoning": REASON},
     "decision": {"need_replan": True, "replan_reason": "The region was not measured."},
 }
