@@ -349,6 +349,8 @@ class CheckedPredict(StageModule, Generic[A]):
         by_form = isinstance(adapter, SteadyAdapter) and not lm.kwargs.get("response_format")
         asks_for_tokens = self.reads_tokens and lm.kwargs.get("logprobs") is None
         features = replace(known.requested(by_form=by_form, reads_tokens=asks_for_tokens), **fewer)
+        if current().send is not None:  # a provider batch cannot be repeated with less after a refusal
+            features = replace(features, per_request=False)
         config = self._sampling(lm, known, features.omitted, None if engine is not None else section)
         if current().turn.attempt > 1:
             features = replace(features, retried_with=changed_sampling(config))

@@ -70,7 +70,7 @@ class Planner(StageModule):
         def check(answer: PlanAnswer) -> None:
             nonlocal doubted
             refuse_unknown_tools(answer.required_tool, query, self.toolbox, image.source)
-            dropped[:] = drop_unnamed(answer, query, tools, self.toolbox)
+            dropped[:] = drop_unnamed(answer, f"{query}\n{feedback}", tools, self.toolbox)
             wrong = violations(answer)
             if not doubted and (overlooked := distortions_overlooked(answer, query)):
                 doubted = True  # the lexicon may be wrong, so a repeated answer is accepted
@@ -153,12 +153,12 @@ def note_set_by_rules(answer: PlanAnswer, plan: PlannerOutput) -> None:
 
 
 def drop_unnamed(
-    answer: PlanAnswer, query: str, named_tools: Collection[str], known_tools: Collection[str]
+    answer: PlanAnswer, asked: str, named_tools: Collection[str], known_tools: Collection[str]
 ) -> list[str]:
     """Remove the tools and the regions of a plan that the question does not name; return a sentence for each kind.
 
-    A model may have read a tool in the image, or copied a region. Distortions of a removed region apply to the whole
-    image.
+    ``asked`` is the question with the feedback on the previous plan, which may name a region, too. A model may have
+    read a tool in the image, or copied a region. Distortions of a removed region apply to the whole image.
     """
     notes = []
     tools = {name: find_tool(name, named_tools) for name in answer.required_tool}
@@ -169,7 +169,7 @@ def drop_unnamed(
     unnamed = [
         region
         for region in unique(regions)
-        if region != GLOBAL and (find_tool(region, known_tools) or not names_region(query, region))
+        if region != GLOBAL and (find_tool(region, known_tools) or not names_region(asked, region))
     ]
     if unnamed:
         notes.append(_dropped(unnamed, "query_scope", "region"))

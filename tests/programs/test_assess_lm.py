@@ -209,7 +209,7 @@ def test_a_model_without_boxes_costs_one_call_and_no_replan(photo: Path, said: A
 def test_a_model_without_boxes_is_not_asked_again_after_a_replan(photo: Path) -> None:
     script = {**CONTRADICTION, "plan": [plan("cup"), plan("table")], "location": bad_json()}
     with fake_server(by_stage(script)) as server:
-        result = composed(server, constant(4.6))(photo)
+        result = composed(server, constant(4.6))(photo, "Rate the quality of the cup.")
     assert (result.iteration_count, result.plan.query_scope) == (1, ["table"])
     assert server.stages().count("location") == 1
 
@@ -268,7 +268,7 @@ def composed(server: Server, tools: dict[str, Tool], max_replan_iterations: int 
     return all_asking(backend, tools, max_replan_iterations)
 
 
-WHY = "Contradictory evidence: severe blur but a score of 4.6; look at the cup"
+WHY = "Contradictory evidence: severe blur but a score of 4.6; look at the cup and the table"
 CONTRADICTION: Script = {
     **SCRIPT,
     "plan": [plan(), plan("cup"), plan("table")],
@@ -373,7 +373,7 @@ def test_a_summarizer_without_a_usable_answer_says_so_and_does_not_plan_again(
         ({"quality_reasoning": "Poor quality: soft edges."}, "reasoning", SMOOTHED_POOR),
         ({"quality_level": "Poor", "quality_reasoning": "Soft edges."}, "salvaged_level", SMOOTHED_POOR),
         ({"quality_level": "Poor", "quality_probs": {"1": 3, "2": 2}}, "salvaged_level", SMOOTHED_POOR),
-        ('{"quality_level": "Poor", "quality_probs": {"1": -4.0, "2": -0', None, None),
+        ('{"quality_level": "Poor", "quality_probs": {"1": -4.0, "2": -0', "salvaged_level", SMOOTHED_POOR),
         ("quality_level: Poor", None, None),
         ({"final_answer": "Poor"}, None, None),
         ({"quality_probs": {"1": 0.1, "2": 0.9}}, "salvaged_probs", {"1": 0.1, "2": 0.9, "3": 0, "4": 0, "5": 0}),

@@ -16,14 +16,14 @@ from agenticiqa.programs.stages.detector import Detector
 from agenticiqa.programs.stages.executor import Executor
 from agenticiqa.programs.tools import toolbox
 from support.fake_server import Server, by_stage, fake_server
-from support.scripted_answers import RATE, SCRIPT, program_for
+from support.scripted_answers import RATE, RATED, SCRIPT, program_for
 
 MINE, OTHER = "mine", "other"
 
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    with fake_server(by_stage(SCRIPT)) as running:
+    with fake_server(by_stage({**SCRIPT, "assessment": RATED})) as running:
         yield running
 
 

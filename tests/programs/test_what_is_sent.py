@@ -116,7 +116,11 @@ def asked_with(example: Any) -> list[Body]:
     """Return the requests of a question with this image in an example."""
     lm, engine = scripted_lm([json.dumps({"answer": ANSWER})])
     question = CheckedPredict[Any](AnswerQuestion, stage="answering")
-    question.predictor.demos = [dspy.Example(image=example, query="Sharp?", answer=ANSWER)]
+    question.predictor.demos = [
+        dspy.Example(
+            image=example, query="Sharp?", answer={"final_answer": "Sharp.", "quality_reasoning": "It has detail."}
+        )
+    ]
     with dspy.context(lm=lm):
         question({"image": None, "reference": None, "query": "Now?", "options": "none", "evidence": "none"})
     return engine.bodies

@@ -150,4 +150,6 @@ def _written(answer: Reply | str, body: Body) -> Reply:
     reply = Reply(answer) if isinstance(answer, str) else answer
     if reply.raw_body is not None:
         return reply
+    if not body.get("logprobs"):
+        reply = replace(reply, logprobs=None)
     return replace(reply, raw_body=chat_completion(reply, body.get("model", "test")))

@@ -8,7 +8,7 @@ import yaml
 from agenticiqa.configs import STAGES
 from support.fake_server import Answer, bad_json, rate_limited
 from support.loopback import Body
-from support.scripted_answers import ALL, ANSWER, ASSESSMENT, analyse, pairs, plan
+from support.scripted_answers import ALL, ANSWER, RATED, analyse, pairs, plan
 
 DOUBT = "Severe blur is seen, but the tool scores are high: look at the blur again."
 
@@ -32,7 +32,7 @@ SCRIPT: dict[str, Answer | list[Any]] = {
     "detection": {"distortion_set": [{"region": "Global", "distortions": ["Blurs", "Noise"]}]},
     "analysis": [bad_json(), analyse("severe"), analyse("slight")],
     "selection": select,
-    "assessment": ASSESSMENT,
+    "assessment": RATED,
     "answer": ANSWER,
     "decision": [
         {"need_replan": True, "replan_reason": DOUBT},

@@ -6,8 +6,9 @@ from typing import Any
 
 from agenticiqa.configs import Config, ExecutorConfig, PlannerConfig, StageConfig
 from agenticiqa.programs.assess import AgenticIQA
+from agenticiqa.signatures.vocabulary import LEVELS
 from support.fake_server import Answer, Server, field_of
-from support.loopback import Body
+from support.loopback import Body, spoken
 
 RATE = "Rate the perceptual quality of this image."
 ALL = dict.fromkeys(("distortion_detection", "distortion_analysis", "tool_selection", "tool_execution"), True)
@@ -15,6 +16,11 @@ NONE = dict.fromkeys(ALL, False)
 LOGS = {"1": -4.0, "2": -2.0, "3": -0.3, "4": -1.8, "5": -5.0}
 ASSESSMENT = {"quality_level": "Fair", "quality_probs": LOGS, "quality_reasoning": "Soft edges everywhere."}
 ANSWER = {"final_answer": "The edges are soft.", "quality_reasoning": "The analysis says so."}
+# The same rating with its log-probabilities, for servers that report them if a request asks for them.
+RATED = spoken(
+    json.dumps({"assessment": ASSESSMENT}),
+    {"Fair": {name: LOGS[str(level)] - 0.07 for name, level in LEVELS.items()}},  # probabilities that sum to 1
+)
 STAND = {"need_replan": False, "replan_reason": ""}
 Script = Mapping[str, Answer | list[Any]]
 

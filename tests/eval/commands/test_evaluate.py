@@ -23,7 +23,7 @@ from agenticiqa.programs.tools import training_images
 from support.fake_server import bad_json, bad_key, by_stage, fake_server, server_error
 from support.files import report_of, rows_of
 from support.loopback import Body, Reply
-from support.scripted_answers import ASSESSMENT
+from support.scripted_answers import ASSESSMENT, RATED
 from support.simulated_tuning import PHRASE, SCORER, model_at, simulated_models
 from support.training_digests import write_digests
 
@@ -267,7 +267,7 @@ def test_an_outage_loses_nothing_and_the_same_command_continues(
     make_labels: MakeLabels, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     config, run, labels = tmp_path / "remote.yaml", tmp_path / "run", make_labels(scenes=6)
-    answers = by_stage({"assessment": ASSESSMENT})
+    answers = by_stage({"assessment": RATED})
     broken, answered = False, 0
 
     def four_times(request: Body) -> Reply | str:
@@ -318,8 +318,8 @@ def test_scores_from_incomplete_answers_are_counted_and_excluded_if_strict(
     make_labels: MakeLabels, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     config, labels = tmp_path / "remote.yaml", make_labels(scenes=1)
-    level_alone = {"quality_level": "Poor", "quality_reasoning": "Soft edges."}
-    with fake_server(by_stage({"assessment": [*[level_alone] * 3, ASSESSMENT]})) as server:
+    level_alone = {"quality_level": "Poor", "quality_reasoning": "Soft edges."}  # without log-probabilities
+    with fake_server(by_stage({"assessment": [*[level_alone] * 4, RATED]})) as server:
         config.write_text(f"summarizer: {{backend: vllm.ill, api_base: '{server.url}'}}\n")
         command = [*EVALUATE, str(labels), "--config", str(config), "--out"]
         assert main([*command, str(tmp_path / "run")]) == 0
@@ -328,7 +328,7 @@ def test_scores_from_incomplete_answers_are_counted_and_excluded_if_strict(
     assert "Scores from incomplete answers of the model: 1" in (tmp_path / "run" / "report.md").read_text()
     counted = report_of(tmp_path / "run")
     assert (counted["scored"], counted["unscored"], counted["incomplete"]) == (3, 0, 1)
-    with fake_server(by_stage({"assessment": [*[level_alone] * 3, ASSESSMENT]})) as server:
+    with fake_server(by_stage({"assessment": [*[level_alone] * 4, RATED]})) as server:
         config.write_text(f"summarizer: {{backend: vllm.ill, api_base: '{server.url}'}}\n")
         assert main([*command, str(tmp_path / "strict"), "--strict"]) == UNSCORED
     counted = report_of(tmp_path / "strict")

@@ -33,10 +33,10 @@ from support.fake_server import (
 from support.files import json_lines
 from support.images import album_of_squares
 from support.loopback import Body, Reply
-from support.scripted_answers import ASSESSMENT, plan
+from support.scripted_answers import RATED, plan
 
 IMAGES = 14
-ANSWERS = by_stage({"plan": plan(), "assessment": ASSESSMENT})
+ANSWERS = by_stage({"plan": plan(), "assessment": RATED})
 
 
 @pytest.mark.parametrize(

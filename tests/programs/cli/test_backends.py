@@ -25,17 +25,16 @@ from support.providers import (
     Dialect,
     provider_server,
 )
-from support.scripted_answers import ASSESSMENT
+from support.scripted_answers import ASSESSMENT, RATED
 
 KEY = "sk-shown-to-nobody"
 COLOR = '{"color": "gray"}'
 CONTEXTS = {VLLM: 32768, SGLANG: 16384, OLLAMA: 4096, LLAMACPP: 8192, LMSTUDIO: 2048}  # tokens that each reports
 
 
-def probed(request: Body) -> str:
+def probed(request: Body) -> Reply | str:
     """Return the answers of a server to both questions of --probe."""
-    asks_for_score = stage_of(request) == "assessment"
-    return json.dumps({"assessment": ASSESSMENT}) if asks_for_score else COLOR
+    return RATED if stage_of(request) == "assessment" else COLOR
 
 
 @pytest.fixture
@@ -110,13 +109,14 @@ def test_a_table_says_what_was_tried_and_what_the_question_cost(
     monkeypatch.setenv("THEIR_KEY", KEY)
 
     def gray(request: Body) -> Reply:
-        return Reply(probed(request), usage=(200, 10))
+        said = probed(request)
+        return Reply(said if isinstance(said, str) else json.dumps({"assessment": ASSESSMENT}), usage=(200, 10))
 
     with fake_server(gray) as server:
         named = ["--backend", "vllm/m", "--api-base", server.url, "--api-key-env", "THEIR_KEY"]
         before = shown(*named)
         assert server.requests == []
-        assert shown(*named, "--probe")["probe"] == "2 requests, 400 + 20 tokens, price unknown"
+        assert shown(*named, "--probe")["probe"] == "3 requests, 600 + 30 tokens, price unknown"
         after = shown(*named, "--probe", "--price", "1,10")
     assert (before["address"], before["key"]) == (server.url.removeprefix("http://"), "THEIR_KEY (set)")
     assert (before["price"], before["probe"]) == ("unknown; --price sets it", "not sent")

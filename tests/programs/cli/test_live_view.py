@@ -57,7 +57,7 @@ def test_every_step_has_its_label_and_the_message_of_its_record(full: str) -> No
         r"analyzed   Global: Blurs severe, Noise severe",
         r"selected   Global: LEARNED-IQA for Blurs, LEARNED-IQA for Noise, LEARNED-IQA for Overall",
         r"measured   LEARNED-IQA on Global for Blurs: raw 4\.581, calibrated 4\.58, \d+\.\d ms",
-        r"scored     3\.\d\d \(Good\) from a tool mean of 4\.58 and an expected level of 3\.01 \(quality_probs\)",
+        r"scored     3\.\d\d \(Good\) from a tool mean of 4\.58 and an expected level of 3\.01 \(logprobs\)",
         r"replan     need_replan=true, reason: Severe blur is seen, .*",
         r"done       3\.\d\d in \d+\.\d\d s, 10 calls, 90 \+ 45 tokens",
     ):

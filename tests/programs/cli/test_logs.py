@@ -84,7 +84,7 @@ def named(records: list[logging.LogRecord], event: str) -> list[dict[str, Any]]:
 
 def test_a_run_is_logged_step_by_step(full: tuple[list[logging.LogRecord], dspy.Prediction]) -> None:
     events = [vars(record).get("event") for record in full[0] if record.levelno >= logging.INFO]
-    beside = {"asked", "answered", "rejected", "analyzed", "selected", "measured", "retry"}  # what runs side by side
+    beside = {"asked", "answered", "rejected", "analyzed", "selected", "measured", "retry", "schema_ignored"}  # side by side
     rounds = ["planned", "detected", "summarizing", "scored", "replan", "planned", "summarizing", "scored", "replan"]
     assert [event for event in events if event not in beside] == ["begun", *rounds, "done"]
     one = events[events.index("detected") : events.index("summarizing")]
@@ -152,7 +152,7 @@ def test_prompts_are_logged_at_debug_steps_at_info_problems_as_warnings(
 ) -> None:
     levels = {vars(record).get("event"): record.levelname for record in full[0]}
     assert {name for name, level in levels.items() if level == "DEBUG"} == {"prompt", "reply"}
-    assert {name for name, level in levels.items() if level == "WARNING"} == {"rejected", "retry"}
+    assert {name for name, level in levels.items() if level == "WARNING"} == {"rejected", "retry", "schema_ignored"}
     assert "ERROR" not in levels.values()
 
 
@@ -253,10 +253,11 @@ def test_without_v_only_warnings_are_printed(
         assert main(["assess", str(examples / "coffee.webp"), "--json", "--config", str(asking)]) == 0
     model, *printed = capsys.readouterr().err.splitlines()
     assert model.startswith("vllm.test at 127.0.0.1:")
-    assert len(printed) == 2
+    assert len(printed) == 3
     assert all(line.startswith(f"{examples / 'coffee.webp'}: ") for line in printed), "also with a single image"
     assert "429" in printed[0]
-    assert ": distortion_analysis: attempt 1 of 3 rejected" in printed[1]
+    assert "ignores the JSON schema of requests" in printed[1]
+    assert ": distortion_analysis: attempt 1 of 3 rejected" in printed[2]
 
 
 def test_an_unchanged_plan_is_logged_with_its_image(

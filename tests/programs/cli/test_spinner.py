@@ -29,6 +29,7 @@ ABOVE = (
     r"vllm\.test at [^)]+\) *"
     r"IMAGE: vllm/test at [\d.:]+/v1: status 429: slow down \(the server asks to wait 0 s\); "
     r"attempt 2 follows in 0\.0 s *"
+    r"IMAGE: vllm/test at [\d.:]+/v1 ignores the JSON schema of requests, so more of its answers may be rejected *"
     r"IMAGE: distortion_analysis: attempt 1 of 3 rejected: the answer was not a JSON object *"
 )
 
