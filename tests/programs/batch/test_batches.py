@@ -10,6 +10,7 @@ import pytest
 from PIL import Image
 
 from agenticiqa.configs import StageConfig
+from agenticiqa.programs.backends import providers
 from agenticiqa.programs.backends.connect import server_of
 from agenticiqa.programs.backends.provider_batches import driver
 from agenticiqa.programs.backends.provider_batches.openai_files import OpenAIFiles, ServiceError
@@ -49,6 +50,7 @@ def plain(album: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("plain")
     with pytest.MonkeyPatch.context() as patch, provider_server(OPENAI, script(), key=KEY) as server:
         patch.setenv(KEY_VARIABLE, KEY)
+        patch.setattr(providers, "is_own_network", lambda address: False)  # the server stands for OpenAI
         assert assess(album, configuration(folder, server.url), folder / "plain.jsonl", "--no-cache") == 0
     return folder / "plain.jsonl"
 

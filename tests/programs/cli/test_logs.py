@@ -84,7 +84,16 @@ def named(records: list[logging.LogRecord], event: str) -> list[dict[str, Any]]:
 
 def test_a_run_is_logged_step_by_step(full: tuple[list[logging.LogRecord], dspy.Prediction]) -> None:
     events = [vars(record).get("event") for record in full[0] if record.levelno >= logging.INFO]
-    beside = {"asked", "answered", "rejected", "analyzed", "selected", "measured", "retry", "schema_ignored"}  # side by side
+    beside = {
+        "asked",
+        "answered",
+        "rejected",
+        "analyzed",
+        "selected",
+        "measured",
+        "retry",
+        "schema_ignored",
+    }  # side by side
     rounds = ["planned", "detected", "summarizing", "scored", "replan", "planned", "summarizing", "scored", "replan"]
     assert [event for event in events if event not in beside] == ["begun", *rounds, "done"]
     one = events[events.index("detected") : events.index("summarizing")]
