@@ -41,7 +41,7 @@ NAMES_KEYWORD = re.compile(r"prefixItems|(min|max)(Length|Items)")
 # The words of a format that a server cannot decode: llama.cpp "Failed to load image or audio file", vLLM "cannot
 # identify image file", Anthropic "Could not process image", OpenAI "unsupported image", Go "image: unknown format".
 NAMES_IMAGE = re.compile(
-    r"\b(fail|unable|not|error|invalid|unsupported|unknown)\w{0,10}\W.{0,40}\bimages?\b"
+    r"(fail|unable|not|error|invalid|unsupported|unknown)\w{0,10}\W.{0,40}\bimages?\b"
     r"|\bimages?\b.{0,60}(fail|unable|not|error|invalid|unsupported|unknown)|image/(webp|avif|heic|heif|jp2|tiff)",
     re.IGNORECASE,
 )
