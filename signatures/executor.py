@@ -14,7 +14,7 @@ from agenticiqa.signatures.answers.model_answer import ModelAnswer, names_in, ro
 from agenticiqa.signatures.categories import CATEGORIES
 from agenticiqa.signatures.input_texts import BOXES, IMAGE, QUERY, REFERENCE
 from agenticiqa.signatures.types import DetectableName, DistortionAnalysis, DistortionName, Name, Sentence, SeverityName
-from agenticiqa.signatures.vocabulary import Distortion
+from agenticiqa.signatures.vocabulary import DETECTABLE, Distortion
 
 
 def _box_or_zeros(value: Any) -> Any:
@@ -63,11 +63,17 @@ class LocateRegions(dspy.Signature):
     )
 
 
+# Distortions of a region that a request asks for: a model that lists every category has detected nothing.
+MOST_REQUESTED = 4
+
+
 class DetectedRegion(ModelAnswer):
     """The distortions of one region."""
 
     region: Name
-    distortions: Annotated[list[DetectableName], BeforeValidator(names_in)] = Field(max_length=7)
+    distortions: Annotated[list[DetectableName], BeforeValidator(names_in)] = Field(
+        max_length=len(DETECTABLE), json_schema_extra={"maxItems": MOST_REQUESTED}
+    )
 
 
 class Detection(ModelAnswer):
@@ -101,7 +107,8 @@ class DetectDistortions(dspy.Signature):
     detection: Detection = dspy.OutputField(
         desc="distortion_set has each region of query_scope once\n"
         '  - region: exactly the name given ("Global" is the whole image).\n'
-        "  - distortions: the categories seen there; an empty list where there are none. What shows each category:\n"
+        f"  - distortions: the categories seen there, at most {MOST_REQUESTED}, the most visible first; an empty list "
+        "where there are none. What shows each category:\n"
         f"{SIGNS}"
     )
 

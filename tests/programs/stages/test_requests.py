@@ -12,7 +12,7 @@ import pytest
 from agenticiqa.configs import StageConfig
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.connect import connect
-from agenticiqa.programs.errors import Unanswered
+from agenticiqa.programs.backends.run_context import recorded_usage
 from agenticiqa.programs.images import LoadedImage, load
 from agenticiqa.programs.stages.analyst import Analyst
 from agenticiqa.programs.stages.detector import Detector
@@ -160,11 +160,23 @@ def test_an_ignored_schema_is_reported_once_and_the_correction_describes_the_for
     assert said.startswith("vllm/test at ")
 
 
-def test_a_correction_of_an_enforced_schema_is_its_reason_alone(image: LoadedImage) -> None:
+def test_a_detection_of_everything_is_asked_again_once_and_noted(image: LoadedImage) -> None:
     everything = {"distortion_set": [{"region": "Global", "distortions": list(DETECTABLE)}]}
-    with fake_server(by_stage({"detection": everything})) as server, pytest.raises(Unanswered, match="every category"):
-        Detector(backend=backend(server))(image=image, query=RATE, regions=["Global"], boxes={}, reference=None)
-    first, second, _ = (len(text_of(body)) for body in server.requests)
+    with fake_server(by_stage({"detection": everything})) as server, recorded_usage() as usage:
+        detector = Detector(backend=backend(server))
+        found = detector(image=image, query=RATE, regions=["Global"], boxes={}, reference=None)
+    first, second = (len(text_of(body)) for body in server.requests)
+    assert "every category" in found.rejected_answers["distortion_detection"][0]
+    assert "listed every distortion category for Global" in usage.answer_notes["distortion_detection"][0]
+    assert second > first
+
+
+def test_a_correction_of_an_enforced_schema_is_its_reason_alone(image: LoadedImage) -> None:
+    copied = analysis(" ")
+    with fake_server(by_stage({"analysis": [copied, analysis("There is grain.")]})) as server:
+        given: dict[str, Any] = {"image": image, "query": RATE, "boxes": {}, "reference": None}
+        Analyst(backend=backend(server))(distortion_set={"Global": ["Noise"]}, **given)
+    first, second = (len(text_of(body)) for body in server.requests)
     assert 0 < second - first < 300
 
 
