@@ -20,6 +20,7 @@ from agenticiqa.signatures.types import (
 from agenticiqa.signatures.vocabulary import Distortion
 
 MOST_REGIONS, MOST_TOOLS = 8, 16  # rows of a plan
+MOST_ROWS = 4  # rows of distortions that a request asks for; a small model fills all that there may be
 
 
 class RegionDistortions(ModelAnswer):
@@ -41,7 +42,9 @@ class PlanAnswer(ModelAnswer):
     query_type: PlanQueryType
     query_scope: list[Name] = Field(max_length=MOST_REGIONS)
     distortion_source: DistortionSource
-    distortions: Annotated[list[RegionDistortions], rows_by_region("distortions")] = Field(max_length=MOST_REGIONS)
+    distortions: Annotated[list[RegionDistortions], rows_by_region("distortions")] = Field(
+        max_length=MOST_REGIONS, json_schema_extra={"maxItems": MOST_ROWS}
+    )
     required_tool: Annotated[list[Name], BeforeValidator(names_in)] = Field(max_length=MOST_TOOLS)
     _stated: dict[str, Any] = PrivateAttr(default_factory=dict)
 

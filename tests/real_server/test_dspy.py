@@ -28,6 +28,7 @@ def test_a_dspy_lm_is_asked_with_all_features_of_its_server(server: LlamaServer)
     assert (features["structured_outputs"], features["logprobs"]) == (["json_schema"], 20)
 
 
+@pytest.mark.slow  # five minutes and more, with four ratings of all stages and two reflections
 def test_the_lines_of_readme_tune_and_save(
     server: LlamaServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
