@@ -29,13 +29,12 @@ class Detector(StageModule):
     ) -> Detected:
         """See ``protocols.DetectorStage``."""
         requested = Requested(rows={"distortion_set": [{"region": region} for region in regions]})
-
-        listed_all: list[str] = []
+        listed_all: list[str] = []  # regions for which the last answer lists every category
 
         def check(answer: Detection) -> None:
-            answer.distortion_set = [
-                DetectedRegion(region=region, distortions=names) for region, names in answer.by_region().items()
-            ]
+            found = answer.by_region()
+            if len(found) < len(answer.distortion_set):  # several rows for one region are one row
+                answer.distortion_set = [DetectedRegion(region=name, distortions=found[name]) for name in found]
             everything = [row.region for row in answer.distortion_set if set(row.distortions) == set(DETECTABLE)]
             is_repeated = bool(listed_all)
             listed_all[:] = everything
