@@ -133,7 +133,9 @@ def card(row: dict[str, Any]) -> Panel:
         parts.append(table)
     explained = explanation(row)
     parts += [Text(f"note: {note}", style="dim") for note in evidence["notes"] if note not in explained]
-    parts += [Text(f"replanned: {entry}", style="dim") for entry in row["replan_history"]]
+    said = row["quality_reasoning"] or ""
+    replans = [entry for entry in row["replan_history"] if entry.partition(": ")[2].rstrip(".") not in said]
+    parts += [Text(f"replanned: {entry}", style="dim") for entry in replans]
     images = [image for image in (row["image"], row["reference"]) if image]
     took = sum(row["timings_ms"].values()) / 1000
     return Panel(
