@@ -350,7 +350,7 @@ def _(cell: Cell) -> Expected:
         with cell.model(), dspy.context(callbacks=[recorder]):
             result = way(photo)
         assert len(recorder.models) >= len(cell.server.requests) - before  # the second choice of tools is cached
-        assert all(name.endswith(f"/{cell.asked}") for name in recorder.models)
+        assert all(f"/{cell.asked}" in name for name in recorder.models)
         found = recorder.results
         assert found.pop("AgenticIQA") is result
         assert isinstance(found.pop("Predict"), dspy.Prediction)
@@ -528,7 +528,9 @@ def _(cell: Cell) -> Expected:
     finally:
         dspy.configure(lm=None)
     assert isinstance(result, Assessment)
-    assert len(cell.asked_for(ASSESSMENT)) == 2
+    assert len(cell.asked_for(ASSESSMENT)) == (
+        2 if cell.configured else 3
+    )  # one more, because the server reports no log-probabilities
     advised = [
         request for request in cell.server.requests if ADVICE["summarizer.score.ask.predict"] in text_of(request)
     ]
