@@ -165,13 +165,15 @@ def test_insufficient_evidence_is_replanned_until_the_limit(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Each new plan receives the reason; the limit is the state's, else the graph's, else the program's."""
-    # A plan that changes each time, or it would not be carried out again.
-    config, engine = scripted({**DOUBTFUL, "plan": [plan(region) for region in ("cup", "table", "wall", "door")]})
+    # A plan that changes each time, or it would not be carried out again; the question names each region.
+    regions = ("cup", "table", "wall", "door")
+    config, engine = scripted({**DOUBTFUL, "plan": [plan(region) for region in regions]})
     program = config["configurable"]["program"]
     program.max_replan_iterations = of_program
     graph = build_graph(program, max_replan_iterations=given_to_graph)
     more = {} if in_state is None else {"max_replan_iterations": in_state}
-    assert ran(graph, given(photo, **more)) == ["check_input", *ROUND * plans]
+    query = f"Rate the perceptual quality of {', '.join(regions)}."
+    assert ran(graph, given(photo, query, **more)) == ["check_input", *ROUND * plans]
     assert len([each for each in caplog.messages if "is reached; the evidence is still insufficient" in each]) == 1
     first, *later = [body for body in engine.bodies if stage_of(body) == "plan"]
     assert not has_field(first, "feedback")
@@ -184,11 +186,12 @@ def test_the_limit_counts_all_replans_of_which_the_newest_ten_are_kept(photo: Pa
     config, _ = scripted({**DOUBTFUL, "plan": [plan(f"cup {number}") for number in range(16)]})
     program = config["configurable"]["program"]
     program.max_replan_iterations = 12
-    result = program(photo, RATE)
+    result = program(photo, f"Rate the perceptual quality of {', '.join(f'cup {number}' for number in range(16))}.")
     assert result.iteration_count == 12
     assert [reason.partition(":")[0] for reason in result.replan_history] == [f"iteration {n}" for n in range(3, 13)]
 
 
+CUP = "Rate the perceptual quality of the cup."
 INFERRED = plan(distortions=[{"region": "Global", "distortions": ["Noise"]}])  # they have no effect beside a detection
 BLURS = plan(distortion_source="Explicit", distortions=[{"region": "Global", "distortions": ["Blurs"]}])
 
@@ -207,18 +210,18 @@ def test_a_plan_that_does_what_an_earlier_one_did_ends_the_graph(
 ) -> None:
     config, engine = scripted({**DOUBTFUL, "plan": plans})
     graph = build_graph(config["configurable"]["program"], max_replan_iterations=3)
-    assert ran(graph, given(photo)) == ["check_input", *ROUND * rounds, "planner"]
+    assert ran(graph, given(photo, CUP)) == ["check_input", *ROUND * rounds, "planner"]
     in_nodes = sorted(map(stage_of, engine.bodies))
     assert (in_nodes.count("plan"), in_nodes.count("assessment")) == (rounds + 1, summaries)
     assert in_nodes.count("decision") == summaries
 
     config, engine = scripted({**DOUBTFUL, "plan": plans})
-    result = config["configurable"]["program"](photo, RATE)
+    result = config["configurable"]["program"](photo, CUP)
     assert sorted(map(stage_of, engine.bodies)) == in_nodes
     assert f"The evidence is still insufficient: {LOOK_AGAIN}" in result.quality_reasoning
 
     config, engine = scripted({**DOUBTFUL, "plan": plans})
-    state = build_graph(config["configurable"]["program"], max_replan_iterations=3).invoke(given(photo))
+    state = build_graph(config["configurable"]["program"], max_replan_iterations=3).invoke(given(photo, CUP))
     assert_same(state, result)
     assert not state["summarizer_result"].need_replan
 

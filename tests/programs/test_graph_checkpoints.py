@@ -28,7 +28,7 @@ from support import graph_process
 from support.fake_server import by_stage, fake_server, has_field, server_error, stage_of
 from support.full_run import configuration
 from support.nodes import scripted
-from support.scripted_answers import DOUBTFUL, RATE, SCRIPT, program_for, unsure
+from support.scripted_answers import DOUBTFUL, RATE, RATED, SCRIPT, program_for, unsure
 
 pytestmark = pytest.mark.slow
 
@@ -128,7 +128,7 @@ def test_the_next_question_of_a_thread_starts_without_earlier_results(
     plans = [{**SCRIPT["plan"], "query_scope": [scope]} for scope in ("sky", "sea", "sky")]
     config, engine = scripted({**DOUBTFUL, "plan": plans, "analysis": analysis})
     graph = build_graph(config["configurable"]["program"], checkpointer=saver)
-    first = graph.invoke(given(photo), THREAD)
+    first = graph.invoke(given(photo, "Rate the quality of the sky and the sea."), THREAD)
     assert (first["iteration_count"], len(first["replan_history"])) == (2, 2)
     second = graph.invoke({"query": "Rate the quality again."}, THREAD)
     shown = [has_field(body, "feedback") for body in engine.bodies if stage_of(body) == "plan"]
@@ -169,7 +169,7 @@ def test_a_node_that_failed_is_run_again_but_no_earlier_one(photo: Path, saver: 
 def test_a_killed_process_is_resumed_from_its_checkpoint(photo: Path, tmp_path: Path, stop_before: str) -> None:
     """SIGKILL between two nodes: another process runs the rest, and finished requests are not sent again."""
     finished = {"executor": ["plan"], "summarizer": ["plan", "detection", "analysis"]}[stop_before]
-    with fake_server(by_stage(SCRIPT)) as server:
+    with fake_server(by_stage({**SCRIPT, "assessment": RATED})) as server:
         config, checkpoints = configuration(tmp_path, server.url), tmp_path / "checkpoints.sqlite"
         killed = started(config, checkpoints, photo, stop_before)
         assert killed.stdout is not None

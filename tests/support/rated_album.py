@@ -66,7 +66,8 @@ class Rater:
 
 def rating_configuration(folder: Path, url: str, **fusion: Any) -> Path:
     """Write a configuration that requests distortions and score from the server, with ``fusion`` if given."""
-    stage = {"backend": "vllm.test", "api_base": url, "price": {"input": 1.0, "output": 2.0}}
+    known = {"logprobs": False}  # or a server that reports none is asked for one rating more
+    stage = {"backend": "vllm.test", "api_base": url, "price": {"input": 1.0, "output": 2.0}, **known}
     path = folder / "rating.yaml"
     path.write_text(yaml.safe_dump({"executor": stage, "summarizer": stage, **fusion}))
     return path

@@ -53,7 +53,8 @@ def run(make_labels: MakeLabels, tmp_path: Path, capsys: pytest.CaptureFixture[s
 
         with fake_server(answered) as server:
             model = f"{model_at(server)}-{next(numbers)}"  # for DSPy's cache: a port may come again
-            stage = {"backend": model, "api_base": server.url, "max_retries": 0}
+            # Without log-probabilities: a server that reports none is asked for one rating more.
+            stage = {"backend": model, "api_base": server.url, "max_retries": 0, "logprobs": False}
             (tmp_path / "config.yaml").write_text(json.dumps({"summarizer": stage}))
             args = ["optimize", str(labels), "--config", str(tmp_path / "config.yaml"), "--optimizer", optimizer]
             args += ["--reflection-backend", f"{model}-reflection", "--reflection-api-base", server.url]

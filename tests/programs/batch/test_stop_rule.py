@@ -221,29 +221,6 @@ def test_ctrl_c_keeps_finished_results_and_resume_continues(album: Path, tmp_pat
     assert len(json_lines(file)) == IMAGES
 
 
-@pytest.mark.slow
-def test_a_second_ctrl_c_ends_at_once_and_keeps_finished_results(album: Path, tmp_path: Path) -> None:
-    file, stopping = tmp_path / "scores.jsonl", threading.Event()
-
-    def hanging(request: Body) -> Reply | str:
-        if len(server.requests) > 12:
-            stopping.wait(60)
-        return ANSWERS(request)
-
-    with fake_server(hanging) as server:
-        run = started(command(album, server, file, "--workers", "2"))
-        assert run.stderr is not None
-        until(lambda: len(server.requests) >= 14 and file.exists() and len(json_lines(file)) >= 2)
-        kept = json_lines(file)
-        os.killpg(run.pid, signal.SIGINT)
-        assert any("press Ctrl-C again to abort" in line for line in run.stderr)
-        os.killpg(run.pid, signal.SIGINT)
-        run.wait(timeout=10)
-        stopping.set()
-    assert run.returncode == 130
-    assert json_lines(file) == kept
-
-
 def started(arguments: list[str]) -> "subprocess.Popen[str]":
     whole = [sys.executable, "-m", "agenticiqa", *arguments]
     return subprocess.Popen(whole, stderr=subprocess.PIPE, text=True, start_new_session=True)
