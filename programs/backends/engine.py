@@ -24,7 +24,7 @@ from agenticiqa.programs.backends.models import image_tokens
 from agenticiqa.programs.backends.providers import TokenLimit
 from agenticiqa.programs.backends.run_context import current, spend
 from agenticiqa.programs.backends.usage import Spent
-from agenticiqa.signatures.answers.tokens import level_probabilities_from_tokens, level_token_only
+from agenticiqa.signatures.answers.tokens import gives_levels, level_token_only
 
 if TYPE_CHECKING:
     from agenticiqa.programs.backends.wire import Server
@@ -156,7 +156,7 @@ class Model:
         logprobs = level_token_only(logprobs)
         full = full_context(self.wire, request, response)
         in_schema = (request.config.response_format or {}).get("type") == "json_schema"
-        if full and not _gives_levels(logprobs, in_schema):
+        if full and not gives_levels(_in_dspy_form(logprobs), in_schema):
             raise lm15.ContextLengthError(full)
         return replace(response, logprobs=logprobs or None, provider_data=None)
 
@@ -172,7 +172,6 @@ class Model:
         return self.price.usd(max(tokens, self.most_input), max(request.config.max_tokens or 0, self.most_output))
 
 
-def _gives_levels(logprobs: Sequence[lm15.TokenLogprob], in_schema: bool) -> bool:
+def _in_dspy_form(logprobs: Sequence[lm15.TokenLogprob]) -> dict[str, Any]:
     tokens = [{"token": each.token, "logprob": each.logprob, "top_logprobs": each.top} for each in logprobs]
-    reading = level_probabilities_from_tokens({"content": tokens}, in_schema=in_schema)
-    return reading is not None and reading.probabilities is not None
+    return {"content": tokens}

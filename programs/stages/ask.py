@@ -98,13 +98,13 @@ class TokenForm(Generic[A]):
 
     Attributes:
         signature: Returns the shorter form of the question's signature.
-        says_enough: Returns whether the log-probabilities of an answer can be used; if not, the same question is asked
+        gives_levels: Returns whether the log-probabilities of an answer can be used; if not, the same question is asked
             in its usual form. The second argument is whether the server enforced a schema.
         from_begun: Returns the answer in a text that was cut off or broken, if its tokens are enough.
     """
 
     signature: Callable[[type[dspy.Signature]], type[dspy.Signature]]
-    says_enough: Callable[[Any, bool], bool]
+    gives_levels: Callable[[Any, bool], bool]
     from_begun: Callable[[str], A | None]
 
 
@@ -286,11 +286,11 @@ class CheckedPredict(StageModule, Generic[A]):
             request.keep(turn)
             if request.token_form:
                 logprobs = prediction.get("logprobs") if unparsed is None and prediction else turn.logprobs
-                says_enough = request.token_form.says_enough(logprobs, request.in_schema)
-                if not says_enough and unparsed is None:
+                gives_levels = request.token_form.gives_levels(logprobs, request.in_schema)
+                if not gives_levels and unparsed is None:
                     request.lacks_tokens = True
                     continue
-                begun = request.token_form.from_begun(turn.text) if unparsed and says_enough else None
+                begun = request.token_form.from_begun(turn.text) if unparsed and gives_levels else None
                 if begun is not None:
                     others = dict.fromkeys(self.predictor.signature.output_fields, "")
                     prediction = dspy.Prediction(**{**others, self.field_name: begun}, logprobs=logprobs)

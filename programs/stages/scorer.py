@@ -14,7 +14,7 @@ from agenticiqa.programs.stages.salvage import NO_REASON, salvaged_score
 from agenticiqa.programs.stages.side_by_side import StageModule
 from agenticiqa.signatures.answers.answer_fields import begun_answer
 from agenticiqa.signatures.answers.levels import stated_level
-from agenticiqa.signatures.answers.tokens import level_in_tokens, level_probabilities_from_tokens
+from agenticiqa.signatures.answers.tokens import gives_levels, level_in_tokens, level_probabilities_from_tokens
 from agenticiqa.signatures.summarizer import NamedLevel, ScoredAnswer, ScoreQuality, level_only
 from agenticiqa.signatures.types import ExecutorOutput, ProbabilitySource
 from agenticiqa.signatures.vocabulary import LEVELS
@@ -44,7 +44,7 @@ class Scorer(StageModule):
             backend=backend,
             attempts=attempts,
             reads_tokens=True,
-            token_form=TokenForm(level_only, says_enough, level_begun),
+            token_form=TokenForm(level_only, gives_levels, level_begun),
         )
         self.fusion = fusion or ScoreFusion()
         self.strict = strict
@@ -76,12 +76,6 @@ class Scorer(StageModule):
             model=reply.model,
             mass_from=reading.mass_from if reading else None,
         )
-
-
-def says_enough(logprobs: Any, in_schema: bool) -> bool:
-    """Return whether enough of the probability at the level's token falls on levels."""
-    reading = level_probabilities_from_tokens(logprobs, in_schema=in_schema)
-    return reading is not None and reading.probabilities is not None
 
 
 def level_begun(text: str) -> NamedLevel | None:

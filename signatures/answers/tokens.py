@@ -83,6 +83,12 @@ def level_probabilities_from_tokens(logprobs: Any, *, in_schema: bool = False) -
     return _reading_of(shares, "before grammar" if beside > EXCLUDED else "after grammar")
 
 
+def gives_levels(logprobs: Any, in_schema: bool) -> bool:
+    """Return whether enough of the probability at the level's token falls on levels."""
+    reading = level_probabilities_from_tokens(logprobs, in_schema=in_schema)
+    return reading is not None and reading.probabilities is not None
+
+
 def level_words(logprobs: Any) -> LevelReading | None:
     """Return the distribution over the five words at the first token of a continuation, or ``None``.
 
