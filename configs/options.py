@@ -118,8 +118,8 @@ class FusionKey:
         str | None,
         Option(
             "--fusion FILE",
-            "combine tools and model by this fusion profile, which `calibrate fusion` wrote. With documents in place "
-            "of FILE, use equations 1 to 4 of the paper with the plain mean of all tools",
+            "combine tools and model by this fusion profile, which `calibrate fusion` wrote. With paper in place "
+            "of FILE, use equations 1 to 4 of the paper with the plain mean of every executed tool",
         ),
         MinLen(1),
     ] = None

@@ -127,9 +127,9 @@ class ExecutorConfig(StageConfig):
 
 
 class SummarizerConfig(StageConfig):
-    """The section of the Summarizer, and of replanning, which is part of it in the requirement documents.
+    """The section of the Summarizer, and of replanning, which is part of it in the specification.
 
-    The documents set 512 tokens. A model that reasons before it answers needs more.
+    The specification sets 512 tokens. A model that reasons before it answers needs more.
     """
 
     max_tokens: Annotated[int, Ge(1)] = 512
@@ -158,22 +158,22 @@ class LevelsConfig(StageConfig):
 class FusionConfig(Section):
     """The parameters that combine tool scores and the model's probabilities into one score.
 
-    Their defaults, ``eta`` 1 and ``model_error`` 0, are the paper's formula, except that tools which the program itself
-    chooses have weights in the mean of the tool scores. With ``mean: plain``, all tools count equally.
-    ``fusion: documents`` is a short form of all three, equations 1 to 4 of the paper.
-
-    ``rule`` is a name in ``RULES`` of ``programs/fusion/formula.py``.
+    Their defaults, ``eta`` 1 and ``model_error`` 0, are the paper's formula, except for the mean of the tool scores:
+    tools which the program itself chooses have weights, and tools of a single property are left out. With
+    ``mean: plain``, every tool that was executed counts equally. ``fusion: paper`` is a short form of all three,
+    equations 1 to 4 of the paper.
 
     ``profile`` is a file that ``calibrate fusion`` wrote for the summarizer's model. It has both errors, so it
     excludes these keys. ``fusion: FILE`` is a short form. A relative path starts at the configuration's folder.
     """
 
-    rule: Literal["paper"] = Field(default="paper", description="the formula, by its name")
     eta: float | None = Field(
         default=None, ge=0, description="1 / (2 s^2); s: standard error of the tool mean in levels"
     )
     model_error: float | None = Field(default=None, ge=0, description="standard error of the model's rating in levels")
-    mean: Literal["plain"] | None = Field(default=None, description="plain: all tools count equally in the tool mean")
+    mean: Literal["plain"] | None = Field(
+        default=None, description="plain: every executed tool counts equally in the tool mean"
+    )
     profile: str | None = Field(
         default=None, min_length=1, description="path of a fusion profile, instead of eta and model_error"
     )
@@ -181,8 +181,8 @@ class FusionConfig(Section):
     @model_validator(mode="before")
     @classmethod
     def _file_or_section(cls, value: object) -> object:
-        if value == "documents":
-            return {"rule": "paper", "eta": 1, "model_error": 0, "mean": "plain"}
+        if value == "paper":
+            return {"eta": 1, "model_error": 0, "mean": "plain"}
         return {"profile": value} if isinstance(value, str) else value
 
     @model_validator(mode="after")

@@ -87,7 +87,7 @@ class AgenticIQA(SavedProgram):
         keep_history: Whether to keep DSPy's history (``dspy.inspect_history``, ``lm.history``); in it each image is
             replaced by its hash and size.
         fusion: How tool scores and the model's probabilities become a score, if no summarizer is given: a
-            ``ScoreFusion``, the file of a fusion profile, or "documents" for ``ScoreFusion()``, equations 1 to 4 of the
+            ``ScoreFusion``, the file of a fusion profile, or "paper" for ``ScoreFusion()``, equations 1 to 4 of the
             paper. By default, tools that the program itself chooses have weights in the tool mean.
 
     Attributes:

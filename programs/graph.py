@@ -11,7 +11,7 @@ graph of your own, a node uses the program in ``config["configurable"]["program"
 ``config["configurable"]["config"]`` (a file, a shipped name or a ``Config``), or from the default configuration. The
 state holds paths and pydantic models but no pixels, so checkpoints are small; each node loads the images again.
 
-The requirement documents increment ``iteration_count`` in the summarizer and then compare it with the limit. A graph
+The specification increments ``iteration_count`` in the summarizer and then compares it with the limit. A graph
 therefore replans at most ``max_replan_iterations - 1`` times, once less than ``AgenticIQA`` itself.
 """
 

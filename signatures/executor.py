@@ -1,6 +1,6 @@
 """The Executor's prompts: locate regions, detect distortions, rate their severity, select tools (paper, Sec. 3.2).
 
-The documents' mapping by region is converted to the requested list of rows. Content in a wrong form is passed on
+The specification's mapping by region is converted to the requested list of rows. Content in a wrong form is passed on
 unchanged, so that the validation reports it.
 """
 
@@ -139,7 +139,7 @@ class Analysis(ModelAnswer):
         ]
 
     def by_region(self) -> dict[str, list[DistortionAnalysis]]:
-        """Return ``{region: [analysis, ...]}``, the form of the documents."""
+        """Return ``{region: [analysis, ...]}``, the form of the specification."""
         analyses: dict[str, list[DistortionAnalysis]] = {}
         for row in self.distortion_analysis:
             analyses.setdefault(row.region, []).append(
@@ -191,7 +191,7 @@ class Selection(ModelAnswer):
         ]
 
     def by_region(self) -> dict[str, dict[str, str]]:
-        """Return ``{region: {distortion: tool}}``, the form of the documents."""
+        """Return ``{region: {distortion: tool}}``, the form of the specification."""
         chosen: dict[str, dict[str, str]] = {}
         for row in self.selected_tools:
             chosen.setdefault(row.region, {})[row.distortion] = row.tool

@@ -33,8 +33,8 @@ class RegionDistortions(ModelAnswer):
 class PlanAnswer(ModelAnswer):
     """What a plan needs a model for, as lists of records, so that a strict JSON schema can describe it.
 
-    The documents' other two keys are determined by rules (``programs.stages.plan_rules``). A model that writes them
-    anyway is not asked again: ``stated`` has what it wrote.
+    The specification's other two keys are determined by rules (``programs.stages.plan_rules``). A model that writes
+    them anyway is not asked again: ``stated`` has what it wrote.
     """
 
     set_by_rules: ClassVar[frozenset[str]] = frozenset({"reference_mode", "plan"})

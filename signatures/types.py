@@ -1,4 +1,4 @@
-"""The data passed between stages: the JSON of the requirement documents, as pydantic models.
+"""The data passed between stages: the JSON of the specification, as pydantic models.
 
 Field names and JSON keys are the wire contract. Every model refuses unknown keys, NaN and infinity.
 """

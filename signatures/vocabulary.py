@@ -1,8 +1,8 @@
 """The closed vocabularies of the method: distortion categories, severities and quality levels.
 
-The documents use three lists of distortion words and two of severity words. ``lexicon`` folds them into these: eight
-categories (seven that detection may report, and "Spatial distortions", which only tools and questions name) and five
-severities.
+The specification uses three lists of distortion words and two of severity words. ``lexicon`` folds them into these:
+eight categories (seven that detection may report, and "Spatial distortions", which only tools and questions name) and
+five severities.
 """
 
 from collections.abc import Iterable

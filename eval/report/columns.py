@@ -38,7 +38,7 @@ ABOUT = {  # what each of these rows of a report is and why it is shown, in the 
     "equals AgenticIQA, because the rules have little weight",
     AVERAGE: "half of each, to show what the weights of the fusion add",
     OFFLINE_AVERAGE: "half of each, to show what the weights of the fusion add",
-    PAPER: "its equations 1 to 4 (--fusion documents) with the same answers and the plain mean of the tools, to show "
+    PAPER: "its equations 1 to 4 (--fusion paper) with the same answers and the plain mean of the tools, to show "
     "what this program's fusion adds",
 }
 LEARNED_TOOL = "LEARNED-IQA"  # the tool that makes offline level probabilities of the source "learned"

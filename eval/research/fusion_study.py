@@ -11,7 +11,7 @@ and .68; the same trained on other sets only; and NIQE. A held-out LEARNED-IQA i
 in ``adapter_figures``. Every figure is the SRCC of the fused score minus that of the better part (VLM or tool):
 
 - profile: a profile fitted to the measured images, without labels
-- default: the fusion without a profile, which is the formula of the documents
+- default: the fusion without a profile, which is the formula of the paper
 - hindsight: the weighted mean of both with the weight that was best on the measured images
 
 For AGIQA-3K the figures are of half of the prompts, because a constant of the fit was chosen on the other half. The

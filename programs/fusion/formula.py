@@ -1,13 +1,18 @@
-"""Fuse tool scores with a model's probabilities over the five quality levels (paper, Sec. 3.3)."""
+"""Fuse tool scores with a model's probabilities over the five quality levels (paper, Sec. 3.3).
+
+``equations`` has the paper's equations 1 to 4. ``ScoreFusion`` computes them as long as no error of the tools or of the
+model is given. ``ScoreFusion.refined_score`` also takes these errors into account, and equals them without errors.
+"""
 
 import logging
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from types import NoneType
 from typing import Any, Literal, Self, TypeVar
 
 from agenticiqa.configs import FusionConfig
+from agenticiqa.programs.fusion.equations import mean_tool_score, perceptual_weights, score_of, softmax
 from agenticiqa.programs.fusion.profile import FusionProfile, NormalAnswer
 from agenticiqa.programs.images.files import digest, source_digest
 from agenticiqa.signatures.answers.level_in_words import level_named
@@ -17,7 +22,6 @@ logger = logging.getLogger(__name__)
 
 Probabilities = dict[int, float]
 N = TypeVar("N", bound=float)
-Name = TypeVar("Name", bound=Hashable)
 Source = Literal["quality_probs", "reasoning", "uniform"]
 
 SMOOTHED = 0.7
@@ -25,6 +29,7 @@ SMOOTHED = 0.7
 FINE_LEVELS = tuple(0.5 + step / 8 for step in range(41))
 SMALLEST_ERROR = 1e-3  # levels; smaller errors only lose numerical precision
 OFFLINE_ETA, OFFLINE_MODEL_ERROR = 2.0, 3.0
+SMALLEST_SHARE = 1e-300  # a smaller probability of a level is 0, because its products underflow
 UNDECIDED = 1e-9  # probabilities that differ by less are equal
 JSON = (str, float, int, list, dict, NoneType)
 LETTERS: dict[Level, str] = {"Excellent": "A", "Good": "B", "Fair": "C", "Poor": "D", "Bad": "E"}
@@ -33,11 +38,8 @@ LETTERS: dict[Level, str] = {"Excellent": "A", "Good": "B", "Fair": "C", "Poor":
 class ScoreFusion:
     """The rule that fuses tool scores with a model's probabilities over the quality levels.
 
-    ``alpha_c`` is proportional to ``exp(-eta (mean - c)^2)`` around the mean of the tool scores, ``p_c`` is the
-    softmax of the model's log-probabilities, and the score is ``sum(alpha_c p_c c) / sum(alpha_c p_c)``. The paper
-    omits the denominator, but its example (two tools at 2.9871, result 2.9542) is correct only with it.
-    Without a tool score, the mean and deviation of the MOS in the profile replace it. With the default arguments, this
-    is equations 1 to 4 of the paper.
+    With the default arguments, this is equations 1 to 4 of the paper (``fusion.equations``). Without a tool score, the
+    mean and deviation of the MOS in the profile replace it.
 
     Args:
         eta: ``1 / (2 sigma^2)`` of Bayes' rule; sigma is the standard deviation of the tools' error in levels.
@@ -47,8 +49,9 @@ class ScoreFusion:
             error allows. Equal probabilities carry no information and stay equal. 0 is the paper's formula.
         profile: Provides both errors instead of ``eta`` and ``model_error``, and maps the expected level to the scale.
             If some of the model's answers do not assess their image, ``p_c`` is a mixture of two Gaussians.
-        plain_mean: Whether all tools count equally in their mean (equation 1). Otherwise, and with a profile, this
-            applies to tools that the question names or a model selects. Tools that the program chooses are weighted.
+        plain_mean: Whether every tool that was executed counts equally in the mean (equation 1), also one that
+            measures a single property. Otherwise, and with a profile, tools that the question names or a model selects
+            count equally if they measure quality, and tools that the program chooses are weighted.
 
     Raises:
         ValueError: ``eta`` or ``model_error`` is negative or not finite.
@@ -103,8 +106,7 @@ class ScoreFusion:
     def settings(self) -> dict[str, Any]:
         """The rule and all its parameters for the description of a run, as JSON types."""
         kind = type(self)
-        own_rule = f"{kind.__qualname__} {source_digest(kind)}"
-        rule = next((name for name, known in RULES.items() if known is kind), own_rule)
+        rule = kind.__qualname__ if kind is ScoreFusion else f"{kind.__qualname__} {source_digest(kind)}"
         parameters = {name: value if isinstance(value, JSON) else repr(value) for name, value in vars(self).items()}
         profile = digest(self.profile.model_dump(mode="json")) if self.profile else None
         return {"rule": rule, **parameters, "profile": profile}
@@ -205,17 +207,42 @@ class ScoreFusion:
         values = vlm_probabilities.values()
         if not all(math.isfinite(p) and p >= 0 for p in values) or not math.isclose(math.fsum(values), 1, abs_tol=1e-6):
             raise ValueError(f"probabilities must be at least 0 and sum to 1, got {dict(vlm_probabilities)}")
+        if self.profile is None and self.model_error == 0 and tool_error is None:
+            p = {c: share for c, share in vlm_probabilities.items() if share > SMALLEST_SHARE}
+            q_bar, eta = self._tool_estimate(tool_scores)
+            fused = score_of(perceptual_weights(q_bar, eta, [*p]), p)
+        else:
+            fused = self.refined_score(tool_scores, vlm_probabilities, tool_error=tool_error)
+        return min(max(fused, float(self.quality_levels[0])), float(self.quality_levels[-1]))
+
+    def refined_score(
+        self, tool_scores: Sequence[float], vlm_probabilities: Mapping[int, float], *, tool_error: float | None = None
+    ) -> float:
+        """Compute equation 4 in logarithms, with the errors of the tools and of the model.
+
+        Without a profile and without errors, this is the score of the paper.
+
+        Args:
+            tool_scores: Scores in [1, 5].
+            vlm_probabilities: The model's probabilities by level; they sum to one.
+            tool_error: As in :meth:`fuse_scores`.
+
+        Returns:
+            The score in [1, 5], up to rounding.
+
+        Raises:
+            ValueError: A tool score is outside [1, 5], or ``tool_error`` is not positive.
+        """
         # With a profile both are Gaussian; if the errors are small, a sum over five levels would be rounded to a level.
         levels = FINE_LEVELS if self.profile else self.quality_levels
         closeness = self._closeness(tool_scores, levels, tool_error)
         model_log_likelihood = self.log_likelihood(vlm_probabilities, levels, alone=not tool_scores)
         # In logarithms, so that a large eta does not underflow for every level.
         joint = softmax({c: closeness[c] + log for c, log in model_log_likelihood.items()})
-        score = math.fsum(share * c for c, share in joint.items())
-        return min(max(score, float(self.quality_levels[0])), float(self.quality_levels[-1]))
+        return math.fsum(share * c for c, share in joint.items())
 
     def fuse(self, tool_scores: Sequence[float], vlm_probabilities: Mapping[int, float]) -> float:
-        """Return :meth:`fuse_scores` of the arguments; the requirement documents have both names.
+        """Return :meth:`fuse_scores` of the arguments; the specification has both names.
 
         Args:
             tool_scores: Scores in [1, 5].
@@ -280,6 +307,11 @@ class ScoreFusion:
         self, tool_scores: Sequence[float], levels: Sequence[N], tool_error: float | None = None
     ) -> dict[N, float]:
         """Return each level's log-weight, up to a constant: -eta times the squared distance from the mean."""
+        q_bar, eta = self._tool_estimate(tool_scores, tool_error)
+        return {level: -eta * (q_bar - level) ** 2 for level in levels}
+
+    def _tool_estimate(self, tool_scores: Sequence[float], tool_error: float | None = None) -> tuple[float, float]:
+        """Return the mean of the tool scores with its eta; without any, the profile's, or eta 0."""
         low, high = self.quality_levels[0], self.quality_levels[-1]
         for score in tool_scores:
             if not (math.isfinite(score) and low <= score <= high):
@@ -287,24 +319,19 @@ class ScoreFusion:
         if tool_error is not None and not (math.isfinite(tool_error) and tool_error > 0):
             raise ValueError(f"tool_error must be a finite number of levels above 0, got {tool_error}")
         if tool_scores:
-            mean = math.fsum(tool_scores) / len(tool_scores)
             error = self.profile.tool_error_of(tool_error) if self.profile else tool_error
-            eta = self.eta if error is None else eta_of(error)
-        elif self.profile:
-            mean, eta = self.profile.quality_mean, eta_of(self.profile.quality_std)
-        else:
-            return dict.fromkeys(levels, 0.0)
-        return {level: -eta * (mean - level) ** 2 for level in levels}
+            return mean_tool_score(tool_scores), self.eta if error is None else eta_of(error)
+        if self.profile:
+            return self.profile.quality_mean, eta_of(self.profile.quality_std)
+        return low, 0.0
 
 
-# The rules by their names in a configuration.
-RULES: dict[str, type[ScoreFusion]] = {"paper": ScoreFusion}
 BY_DEFAULT = FusionConfig()
 
 
 def default_fusion(section: FusionConfig = BY_DEFAULT) -> ScoreFusion:
-    """Return the fusion without a profile: the rule and the parameters that a section sets."""
-    return RULES[section.rule].from_section(section)
+    """Return the fusion without a profile, with the parameters that a section sets."""
+    return ScoreFusion.from_section(section)
 
 
 def offline_fusion(section: FusionConfig = BY_DEFAULT) -> ScoreFusion:
@@ -328,16 +355,6 @@ def _log_sum(logs: Sequence[float]) -> float:
 def eta_of(error: float) -> float:
     """Return the paper's eta for an error of this standard deviation, in levels."""
     return 1 / (2 * error**2)
-
-
-def softmax(logs: Mapping[Name, float]) -> dict[Name, float]:
-    """Return normalized probabilities from log-probabilities of any offset. Raises ValueError for NaN or infinity."""
-    if not all(math.isfinite(log) for log in logs.values()):
-        raise ValueError(f"log-probabilities must be finite, got {dict(logs)}")
-    peak = max(logs.values())
-    shares = {level: math.exp(log - peak) for level, log in logs.items()}
-    total = math.fsum(shares.values())
-    return {level: share / total for level, share in shares.items()}
 
 
 def interval_text(ends: Mapping[Any, Sequence[float]] | None) -> str:

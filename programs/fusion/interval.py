@@ -76,46 +76,120 @@ def fused_score(
     minimum spread of the tools, for images outside of their training. Raises ValueError as ``fuse_scores`` does.
     """
     fusion, note = _for_this_image(fusion, evidence, model)
-    profile, mean = fusion.profile, evidence.overall_mean
-    stated = max(filter(None, (evidence.overall_spread, least_spread)), default=None)
-    if source == "learned" and spread is not None:  # the estimate is the tool's, with a spread for this image
-        stated = max(stated or spread, spread)
-    scores = [] if mean is None else [mean]  # the tool score is a weighted mean
-    tool_error = stated if profile else None
-    score = fusion.fuse_scores(scores, probabilities, tool_error=tool_error)
-    expectation = sum(level * share for level, share in probabilities.items())
-    if source == "learned" and evidence.local_damage:
-        # Both come from the same model, which hardly reacts to local damage; only the estimate is corrected for it.
-        score = min(score, expectation)
-    made_of = ", from the expected level alone, because no tool gave a score"
-    if mean is not None or profile is not None:
-        made_of = f", fused from {_tools_part(evidence, profile)} and an expected level of {expectation:.2f}"
-    how = f"Score {score:.2f} ({level_name(score)}){made_of} (levels from {SOURCES[source]}){note}."
+    tool_spread = _tool_spread(evidence, spread if source == "learned" else None, least_spread)
+    tool_error = tool_spread if fusion.profile else None
+    score = _number(fusion, evidence, probabilities, source, tool_error)
+    expectation = expected_level(probabilities)
+    how = _sentence(score, fusion.profile, evidence, expectation, source, note)
     arithmetic = None if note else how
-    without = apart = place = None
-    if mean is not None and source not in OFFLINE:
-        equal = dict.fromkeys(fusion.quality_levels, 1 / len(fusion.quality_levels))
-        without = fusion.fuse_scores(scores, equal, tool_error=tool_error)
-        if source != "uniform":
-            place = fusion.place(expectation)
-            estimate = min(max(place, 1.0), 5.0)
-            apart = abs(estimate - mean) if abs(estimate - mean) >= _far_limit(profile, stated) else None
-        if apart is not None:
-            how += f" The model's estimate ({estimate:.1f}) differs strongly from the tool mean ({mean:.1f})."
-            how += f" Without the model, the score is {without:.1f}."
-    if profile is None:
-        error = stated or spread or UNKNOWN_ERROR
-        if without is not None:  # the change by an unmeasured model may be an error (docs/methods.md has the coverage)
-            error = math.hypot(error, score - without)
-    elif without is None:
-        error = combined_error(profile.quality_std, profile.model_error)
+    without = None if source in OFFLINE else _without_model(fusion, evidence, tool_error)
+    place = None if without is None or source == "uniform" else fusion.place(expectation)
+    apart = _disagreement(fusion.profile, evidence, place, tool_spread)
+    if apart is not None and place is not None:
+        how += (
+            f" The model's estimate ({_on_scale(place):.1f}) differs strongly from the tool mean "
+            f"({evidence.overall_mean:.1f}). Without the model, the score is {without:.1f}."
+        )
+    if fusion.profile:
+        error = _error_with_profile(fusion.profile, evidence, place, tool_spread, has_model=without is not None)
     else:
-        error = profile.score_error_of(stated, tools=mean, place=place)
+        error = _error_without_profile(score, without, tool_spread or spread or UNKNOWN_ERROR)
     if source == "learned" and evidence.image_kind == "photo" and not any(call.adapted for call in evidence.tool_log):
         error = max(PHOTO_SHARE * error, least_spread)
     if source in FROM_REJECTED:
         error = max(error, UNKNOWN_ERROR)
     return FusedScore(score, expectation, how, arithmetic, score_interval(score, error), without, apart)
+
+
+def expected_level(probabilities: Mapping[int, float]) -> float:
+    """Return the mean level under a model's probabilities."""
+    return sum(level * share for level, share in probabilities.items())
+
+
+def _tool_spread(evidence: ExecutorOutput, learned: float | None, least_spread: float) -> float | None:
+    """Return the error of the tools for this image, in levels, or ``None``; a learned estimate has one of its own."""
+    stated = max(filter(None, (evidence.overall_spread, least_spread)), default=None)
+    return stated if learned is None else max(stated or learned, learned)
+
+
+def _scores(evidence: ExecutorOutput) -> list[float]:
+    """Return what the fusion takes for the tool scores: their weighted mean, if there is one."""
+    return [] if evidence.overall_mean is None else [evidence.overall_mean]
+
+
+def _number(
+    fusion: ScoreFusion,
+    evidence: ExecutorOutput,
+    probabilities: Mapping[int, float],
+    source: ProbabilitySource,
+    tool_error: float | None,
+) -> float:
+    """Return the fused score."""
+    score = fusion.fuse_scores(_scores(evidence), probabilities, tool_error=tool_error)
+    if source == "learned" and evidence.local_damage:
+        # Both come from the same model, which hardly reacts to local damage; only the estimate is corrected for it.
+        return min(score, expected_level(probabilities))
+    return score
+
+
+def _without_model(fusion: ScoreFusion, evidence: ExecutorOutput, tool_error: float | None) -> float | None:
+    """Return the score of the tools alone: the model gives each level the same probability."""
+    if not (scores := _scores(evidence)):
+        return None
+    equal = dict.fromkeys(fusion.quality_levels, 1 / len(fusion.quality_levels))
+    return fusion.fuse_scores(scores, equal, tool_error=tool_error)
+
+
+def _sentence(
+    score: float,
+    profile: FusionProfile | None,
+    evidence: ExecutorOutput,
+    expectation: float,
+    source: ProbabilitySource,
+    note: str,
+) -> str:
+    """Return the sentence that says what the score was computed from."""
+    made_of = ", from the expected level alone, because no tool gave a score"
+    if evidence.overall_mean is not None or profile is not None:
+        made_of = f", fused from {_tools_part(evidence, profile)} and an expected level of {expectation:.2f}"
+    return f"Score {score:.2f} ({level_name(score)}){made_of} (levels from {SOURCES[source]}){note}."
+
+
+def _disagreement(
+    profile: FusionProfile | None, evidence: ExecutorOutput, place: float | None, tool_spread: float | None
+) -> float | None:
+    """Return how many levels the tools and the model's ``place`` differ, if one of them must be wrong."""
+    mean = evidence.overall_mean
+    if mean is None or place is None:
+        return None
+    apart = abs(_on_scale(place) - mean)
+    return apart if apart >= _far_limit(profile, tool_spread) else None
+
+
+def _on_scale(place: float) -> float:
+    return min(max(place, 1.0), 5.0)
+
+
+def _error_without_profile(score: float, without: float | None, error: float) -> float:
+    """Return the deviation of the MOS from a score; the change by an unmeasured model may be an error, too.
+
+    ``docs/methods.md`` has the coverage of the interval.
+    """
+    return error if without is None else math.hypot(error, score - without)
+
+
+def _error_with_profile(
+    profile: FusionProfile,
+    evidence: ExecutorOutput,
+    place: float | None,
+    tool_spread: float | None,
+    *,
+    has_model: bool,
+) -> float:
+    """Return the deviation of the MOS from a score that was fused with a profile."""
+    if not has_model:
+        return combined_error(profile.quality_std, profile.model_error)
+    return profile.score_error_of(tool_spread, tools=evidence.overall_mean, place=place)
 
 
 def _tools_part(evidence: ExecutorOutput, profile: FusionProfile | None) -> str:

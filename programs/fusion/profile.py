@@ -151,7 +151,7 @@ def read_fusion_profile(path: str | os.PathLike[str]) -> FusionProfile:
     """Read a profile. Raises UserError, in one line, for a file that is missing, not YAML or not a profile."""
     try:
         if not os.path.exists(path):
-            raise UserError(f"fusion profile {os.fspath(path)}: no such file; name a profile, or documents")
+            raise UserError(f"fusion profile {os.fspath(path)}: no such file; name a profile, or paper")
         return read_model(FusionProfile, "fusion profile", os.fspath(path))
     except ConfigError as error:
         raise UserError(str(error)) from error

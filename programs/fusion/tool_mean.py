@@ -1,6 +1,7 @@
 """The mean of tool scores: its tools and their weights.
 
-The mean of tools that the question names or a model selects is plain, as in the paper. Tools that the program chooses
+The mean of tools that the question names or a model selects is plain, as in the paper, without those that estimate a
+single property. Only ``fusion: paper`` counts these, too (equation 1). Tools that the program chooses
 are weighted by inverse error variance. Correlated errors are counted once. With V the covariance of the errors,
 the weights that sum to one and minimize the error variance of the mean, ``w' V w``, are proportional to ``V^-1 1``
 (Bates and Granger 1969, Operational Research Quarterly 20). They are the inverse squared errors if the errors are
@@ -44,9 +45,9 @@ def mean_weights(
     return {tool.name: weights.get(tool.name, 0.0) for tool in tools}
 
 
-def equal_weights(tools: Sequence[Tool]) -> dict[str, float]:
-    """Return the weight 1 for each tool that estimates quality, and 0 for each that estimates a single property."""
-    return {tool.name: float(tool.rates_overall) for tool in tools}
+def equal_weights(tools: Sequence[Tool], *, single_properties: bool) -> dict[str, float]:
+    """Return the weight 1 for each tool that estimates quality; ``single_properties``: also for any other, else 0."""
+    return {tool.name: float(single_properties or tool.rates_overall) for tool in tools}
 
 
 def rating_tools(

@@ -217,37 +217,50 @@ class Executor(StageModule):
         runs = self._run(work, selected)
         if not work.plan.tools:
             # The program's own tools give the score where all tools that the model selected failed.
-            scored = [call.region for call in runs if call.calibrated is not None and self._rates(call.tool)]
+            scored = [call.region for call in runs if call.calibrated is not None and self._counts(call.tool)]
             failed = [region for region in rated if region not in scored]
             selected |= with_overall(selected, failed, own)
             runs += self._run(work, with_overall({}, failed, own))
             rated = [region for region in rated if region in scored]
         plain = {"never": [], "chosen": rated, "always": work.plan.regions}[self.plain_mean]
-        calls = weighted(runs, self.toolbox, has_reference=work.reference is not None, plain=plain)
+        calls = weighted(
+            runs,
+            self.toolbox,
+            has_reference=work.reference is not None,
+            plain=plain,
+            single_properties=self._all_count,
+        )
         if rates and own:
             beside = [region for region in rated if own[0].name not in selected[region].values()]
             compared = self._run(work, with_overall({}, beside, own[:1]))
             calls += [call.model_copy(update={"weight": 0.0}) for call in compared]
-        work.remarks += self._no_part_of_the_score(work.plan.tools, calls, rates)
+        not_by_program = {} if chosen.from_table else chosen.selected_tools
+        names = work.plan.tools or [name for row in not_by_program.values() for name in row.values()]
+        work.remarks += self._no_part_of_the_score(names, calls, rates)
         return selected, calls
 
     def _rated_regions(self, regions: list[str], selected: ToolSelection) -> list[str]:
-        """Return the regions with a selected tool that scores quality, not a single property."""
-        return [region for region in regions if any(map(self._rates, selected.get(region, {}).values()))]
+        """Return the regions with a selected tool that counts in the mean."""
+        return [region for region in regions if any(map(self._counts, selected.get(region, {}).values()))]
 
-    def _rates(self, name: str) -> bool:
+    @property
+    def _all_count(self) -> bool:
+        """Whether tools that measure a single property count in the mean, too (equation 1)."""
+        return self.plain_mean == "always"
+
+    def _counts(self, name: str) -> bool:
         tool = get_tool(name, self.toolbox)
-        return tool.rates_overall and tool.curve is not None
+        return (tool.rates_overall or self._all_count) and tool.curve is not None
 
-    def _no_part_of_the_score(self, named_tools: list[str], calls: list[ToolCall], rates: bool) -> Iterator[str]:
-        """Yield a sentence for each named tool without a curve and, for a rating, with a single property."""
+    def _no_part_of_the_score(self, names: list[str], calls: list[ToolCall], rates: bool) -> Iterator[str]:
+        """Yield a sentence for each of these tools without a curve and, for a rating, with a single property."""
         for call in calls:
-            if call.raw is None or not find_tool(call.tool, named_tools):
+            if call.raw is None or not find_tool(call.tool, names):
                 continue
             tool, gave = self.toolbox[call.tool], f"{call.tool} gave {with_unit(call.raw, call.unit)}"
             if tool.curve is None:
                 yield f"{gave} on its own scale. It has no curve to 1..5, so it is not part of the score."
-            elif rates and not tool.rates_overall:
+            elif rates and not self._counts(call.tool):
                 yield f"{gave}. It measures only {tool.good_at[0].lower()}, so it is not part of the score."
 
     def _own_tools(self, work: "Work") -> list[Tool]:

@@ -89,17 +89,23 @@ def with_overall(
 
 
 def weighted(
-    calls: Sequence[ToolCall], toolbox: Mapping[str, Tool], *, has_reference: bool, plain: Collection[str] = ()
+    calls: Sequence[ToolCall],
+    toolbox: Mapping[str, Tool],
+    *,
+    has_reference: bool,
+    plain: Collection[str] = (),
+    single_properties: bool = False,
 ) -> list[ToolCall]:
     """Return the calls with their weights in the mean of their region; calls without a score have none.
 
     The scores of the regions ``plain`` count equally, across regions, too: their weights are shares of the whole mean.
+    ``single_properties`` is whether they include those of tools that estimate a single property.
     """
     weights: dict[str, dict[str, float]] = {}
     for region in dict.fromkeys(call.region for call in calls):
         scored = [toolbox[call.tool] for call in calls if call.region == region and call.calibrated is not None]
         if region in plain:
-            weights[region] = equal_weights(scored)
+            weights[region] = equal_weights(scored, single_properties=single_properties)
         else:
             weights[region] = mean_weights(scored, has_reference=has_reference)
     total = sum(math.fsum(row.values()) for row in weights.values()) if plain else 1.0

@@ -174,7 +174,7 @@ def _answers_in(value: Any, field: str, model: type[BaseModel], depth: int = 0) 
 
 
 def _rows(rows: Any, model: type[BaseModel]) -> list[Mapping[Any, Any]]:
-    """Return bare rows, as Qwen-VL returns boxes, or the documents' mapping by region, under the model's only key."""
+    """Return bare rows, as Qwen-VL returns boxes, or a mapping by region, under the model's only key."""
     name, *others = model.model_fields
     with suppress(ValidationError):
         if rows and not others:

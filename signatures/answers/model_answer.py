@@ -78,7 +78,7 @@ def names_in(value: Any) -> Any:
 
 
 def rows_by_region(key: str) -> BeforeValidator:
-    """Return a validator that converts the documents' mapping by region to rows with this key."""
+    """Return a validator that converts the specification's mapping by region to rows with this key."""
 
     def as_rows(value: Any) -> Any:
         by_region = isinstance(value, Mapping)

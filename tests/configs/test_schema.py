@@ -133,7 +133,7 @@ def test_an_unknown_nested_key_is_reported_with_its_section_and_the_known_keys(t
         "unknown key 'planner.backed', did you mean backend? Expected one of timeout, max_tokens, backend," in message
     )
     assert "sees_images" in message.split("planner.backed")[1].split(";")[0]
-    assert "unknown key 'fusion.etta', did you mean eta? Expected one of rule" in message
+    assert "unknown key 'fusion.etta', did you mean eta? Expected one of eta" in message
     assert "unknown key 'replan.sees_images': expected one of timeout, max_tokens, backend," in message
 
 

@@ -17,7 +17,8 @@ from agenticiqa.programs.backends.connect import connect
 from agenticiqa.programs.batch.assess_many import assess_many
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.errors import ToolError
-from agenticiqa.programs.fusion.formula import default_fusion, softmax
+from agenticiqa.programs.fusion.equations import softmax
+from agenticiqa.programs.fusion.formula import default_fusion
 from agenticiqa.programs.stages.side_by_side import MOST_AWAITED
 from agenticiqa.programs.tools import TOOLS, Tool
 from agenticiqa.signatures.types import PARSING_FAILED, UNABLE, QueryType

@@ -11,7 +11,8 @@ import yaml
 
 from agenticiqa.configs import load_config
 from agenticiqa.programs import graph
-from agenticiqa.programs.fusion.formula import ScoreFusion, softmax
+from agenticiqa.programs.fusion.equations import softmax
+from agenticiqa.programs.fusion.formula import ScoreFusion
 from agenticiqa.programs.graph import planner_node, summarizer_node
 from agenticiqa.signatures.summarizer import AnswerQuestion
 from agenticiqa.signatures.types import PARSING_FAILED, UNABLE, ExecutorOutput, SummarizerOutput

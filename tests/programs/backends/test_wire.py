@@ -15,7 +15,7 @@ from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.connect import connect
 from agenticiqa.programs.backends.run_context import recorded_usage
 from agenticiqa.programs.errors import BackendError
-from agenticiqa.programs.fusion.formula import softmax
+from agenticiqa.programs.fusion.equations import softmax
 from agenticiqa.programs.images import load, prompt_inputs
 from agenticiqa.programs.stages.ask import CheckedPredict
 from agenticiqa.programs.stages.scorer import Scorer

@@ -3,9 +3,8 @@
 import logging
 import re
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
-import dspy
 import numpy as np
 import pytest
 import yaml
@@ -17,7 +16,7 @@ from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.batch.plan_run import run_settings
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.fusion.configured import curves_digest
-from agenticiqa.programs.fusion.formula import RULES, ScoreFusion, default_fusion
+from agenticiqa.programs.fusion.formula import ScoreFusion, default_fusion
 from agenticiqa.programs.fusion.interval import FusedScore, backend_shown, fused_score
 from agenticiqa.programs.fusion.profile import write_fusion_profile
 from agenticiqa.programs.images.files import digest
@@ -227,41 +226,10 @@ def test_an_answer_of_a_fallback_model_uses_the_default_fusion(tmp_path: Path) -
     assert result.quality_score != of_its_own.quality_score
 
 
-def test_every_rule_of_the_configuration_has_its_class() -> None:
-    assert set(RULES) == set(get_args(FusionConfig.model_fields["rule"].annotation))
-
-
-@pytest.mark.parametrize("changes", [{}, {"mode": "levels"}, {"fusion": "profile.yaml"}, {"prompts": "tuned"}])
-def test_a_rule_and_its_parameters_are_kept_in_every_mode_and_with_a_profile(
-    changes: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A rule of the configuration is that of the program, with a profile by hand or beside tuned prompts, too."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setitem(RULES, "paper", Halfway)
-    written(tmp_path)
-    stage = {"backend": "vllm.test", "api_base": SERVER}
-    config = load_config({"summarizer": stage, **changes})
-    if "prompts" in changes:
-        (tmp_path / "tuned").mkdir()
-        (tmp_path / "profile.yaml").rename(tmp_path / "tuned/fusion.yaml")
-        AgenticIQA.from_config(config.model_copy(update={"prompts": None})).save(tmp_path / "tuned/prompts.json")
-    program = AgenticIQA.from_config(config)
-    assert type(program.fusion) is Halfway
-    assert program.fusion.weight == 0.75
-    assert (program.fusion.profile is None) == ("fusion" not in changes and "prompts" not in changes)
-    assert (program.fusion.settings["rule"], program.fusion.settings["weight"]) == ("paper", 0.75)
-    if "mode" not in changes and "prompts" not in changes:
-        assert type(AgenticIQA.from_config(config.with_backend("offline")).fusion) is Halfway
-    program.save(tmp_path / "whole", save_program=True)
-    assert dspy.load(str(tmp_path / "whole"), allow_pickle=True).fusion.settings == program.fusion.settings
-
-
-def test_the_option_fusion_replaces_the_errors_and_keeps_the_rule() -> None:
+def test_the_option_fusion_replaces_the_errors() -> None:
     section = FusionConfig(eta=2, mean="plain")
     assert section.with_errors(FusionConfig(profile="p.yaml")) == FusionConfig(profile="p.yaml")
-    rule = section.model_copy(update={"rule": "mine"})
-    assert rule.with_errors(FusionConfig(profile="p.yaml")).rule == "mine"
-    assert rule.with_errors(FusionConfig.model_validate("documents")).rule == "paper", "equations 1 to 4 of the paper"
+    assert section.with_errors(FusionConfig.model_validate("paper")) == FusionConfig(eta=1, model_error=0, mean="plain")
 
 
 def test_another_rule_of_a_user_is_another_run() -> None:

@@ -1,4 +1,4 @@
-"""Properties of the score of ScoreFusion; its parts are tested in ``tests/spec`` with the names of the documents."""
+"""Properties of the score of ScoreFusion; its parts are tested in ``tests/spec``."""
 
 import logging
 import math
@@ -8,7 +8,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from agenticiqa.programs.fusion.formula import LETTERS, ScoreFusion, level_name, softmax
+from agenticiqa.programs.fusion.equations import softmax
+from agenticiqa.programs.fusion.formula import LETTERS, ScoreFusion, level_name
 from agenticiqa.programs.fusion.interval import fused_score
 from agenticiqa.signatures.types import ExecutorOutput
 from agenticiqa.signatures.vocabulary import LEVELS
@@ -36,6 +37,18 @@ def test_the_score_never_falls_when_any_tool_score_rises(
     better = [*tools[:at], data.draw(st.floats(tools[at], 5)), *tools[at + 1 :]]
     fusion, p = ScoreFusion(eta), softmax(log_p)
     assert fusion.fuse_scores(better, p) >= fusion.fuse_scores(tools, p) - 1e-9
+
+
+@given(tool_scores, logs, etas)
+def test_the_refined_score_without_errors_is_the_score_of_the_paper(
+    tools: list[float], log_p: dict[int, float], eta: float
+) -> None:
+    fusion, p = ScoreFusion(eta), softmax(log_p)
+    assert fusion.refined_score(tools, p) == pytest.approx(fusion.fuse_scores(tools, p), rel=0, abs=1e-12)
+
+
+def test_levels_without_a_probability_do_not_count_however_large_eta_is() -> None:
+    assert ScoreFusion(1e6).fuse_scores([1.0], {1: 0.0, 2: 0.0, 3: 0.0, 4: 1e-320, 5: 1.0}) == 5.0
 
 
 @given(st.permutations([1.3, 2.9, 4.4]), logs)
@@ -214,4 +227,4 @@ def test_a_subclass_of_the_fusion_keeps_its_class_with_any_profile() -> None:
     assert (type(fusion), fusion.profile) == (ToolsAlone, profile)
     p = {1: 0.0, 2: 0.0, 3: 0.0, 4: 0.1, 5: 0.9}
     assert fused_score(fusion, evidence, p, "logprobs").score == 2.0
-    assert fusion.fuse([2.0], p) == 2.0, "the other name in the documents"
+    assert fusion.fuse([2.0], p) == 2.0, "the other name in the specification"

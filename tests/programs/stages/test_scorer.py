@@ -13,7 +13,8 @@ from agenticiqa.configs import Config, StageConfig
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.connect import connect
 from agenticiqa.programs.backends.run_context import recorded_usage
-from agenticiqa.programs.fusion.formula import ScoreFusion, softmax
+from agenticiqa.programs.fusion.equations import softmax
+from agenticiqa.programs.fusion.formula import ScoreFusion
 from agenticiqa.programs.images import load
 from agenticiqa.programs.stages.protocols import Scored
 from agenticiqa.programs.stages.scorer import Scorer

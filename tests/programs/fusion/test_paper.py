@@ -1,4 +1,4 @@
-"""The program against the four equations of the documents, and the ways to choose the fusion."""
+"""The program against the four equations of the paper, and the ways to choose the fusion."""
 
 import json
 import math
@@ -31,11 +31,12 @@ from support.rated_album import Rater, make_album
 from support.scripted_answers import ALL, SCRIPT, pairs, plan
 
 RATING, PROPERTY = ("LEARNED-IQA", "NIQE", "BRISQUE", "PIQE"), "BLUR-EXTENT"
+DISTORTIONS = 3  # that the model detects in each region
 LEVEL_NAMES = ("Bad", "Poor", "Fair", "Good", "Excellent")
 
 
 def equations(tool_scores: list[float], logs: list[float]) -> float:
-    """Return the score of the documents, written again from their text; the last sum is normalized."""
+    """Return the score of the paper, written again from its text; the last sum is normalized."""
     mean = sum(tool_scores) / len(tool_scores)
     closeness = [math.exp(-((mean - level) ** 2)) for level in range(1, 6)]
     alpha = [each / sum(closeness) for each in closeness]
@@ -121,31 +122,51 @@ def stages(**executor: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("first", [0, *(pytest.param(first, marks=pytest.mark.slow) for first in (20, 80, 140))])
 def test_the_program_computes_the_four_equations(first: int) -> None:
-    """200 cases: the tools are named or selected by the model; the fusion is the default, or ``documents``."""
+    """200 cases: the tools are named or selected by the model; the fusion is the default, or ``paper``."""
     for seed in range(first, first + (60 if first else 20)):
         case = Case(seed)
-        settings = stages(select="model") | ({"fusion": "documents"} if seed % 2 else {})
+        settings = stages(select="model") | ({"fusion": "paper"} if seed % 2 else {})
         result = case.assessed(settings)
         if case.named:
             wanted = [case.scores[name] for _ in case.regions for name in case.tools]
         else:
             wanted = [case.scores[name] for region in case.regions for name in case.chosen[region]]
+        if seed % 2 and not case.named:  # the paper counts tools of a single property, too
+            wanted += [case.scores[PROPERTY] for region in case.regions if len(case.chosen[region]) < DISTORTIONS]
         assert sorted(result.executor_evidence.overall_scores) == sorted(wanted)
         assert result.executor_evidence.overall_mean == pytest.approx(sum(wanted) / len(wanted), abs=1e-12)
         assert result.quality_score == pytest.approx(equations(wanted, case.logs), abs=1e-9)
 
 
-def test_documents_takes_the_plain_mean_where_the_program_chooses_the_tools() -> None:
+def test_paper_takes_the_plain_mean_where_the_program_chooses_the_tools() -> None:
     """By default these have weights by their errors."""
     case = Case(0)
     case.scores = {"HaarPSI": 2.0, "DEEP-SIM": 4.0}
-    for settings, mean in (({}, 0.9 * 2 + 0.1 * 4), ({"fusion": "documents"}, 3.0)):
+    for settings, mean in (({}, 0.9 * 2 + 0.1 * 4), ({"fusion": "paper"}, 3.0)):
         result = case.assessed(stages() | settings, with_reference=True)
         assert result.executor_evidence.overall_tools == ("DEEP-SIM", "HaarPSI"), "chosen by the program"
         assert result.executor_evidence.overall_mean == pytest.approx(mean, abs=0.1 if mean != 3 else 1e-12)
         assert result.quality_score == pytest.approx(
             equations([result.executor_evidence.overall_mean or 0], case.logs), abs=1e-9
         )
+
+
+@pytest.mark.parametrize("chosen", [[], ["NIQE"]], ids=["alone", "beside NIQE"])
+def test_a_selected_tool_of_a_single_property_counts_in_the_paper_or_has_a_note(chosen: list[str]) -> None:
+    """Equation 1 is over every executed tool. By default, another tool replaces it, and the result says so."""
+    case = Case(0)
+    case.regions, case.named, case.chosen = ["Global"], False, {"Global": chosen}
+    case.scores = {"LEARNED-IQA": 2.0, "NIQE": 3.0, PROPERTY: 4.0}
+    of_paper = case.assessed(stages(select="model") | {"fusion": "paper"})
+    wanted = [case.scores[name] for name in (*chosen, PROPERTY)]
+    assert sorted(of_paper.executor_evidence.overall_scores) == sorted(wanted)
+    assert of_paper.quality_score == pytest.approx(equations(wanted, case.logs), abs=1e-9)
+    note = f"{PROPERTY} gave 4. It measures only blurs, so it is not part of the score."
+    assert note not in of_paper.executor_evidence.notes
+
+    by_default = case.assessed(stages(select="model"))
+    assert by_default.executor_evidence.overall_tools == (*(chosen or ["LEARNED-IQA"]),)
+    assert note in by_default.executor_evidence.notes
 
 
 def test_where_the_selected_tool_fails_the_tools_of_the_program_give_the_score() -> None:
@@ -170,7 +191,7 @@ def test_the_fusion_is_an_argument_a_key_and_an_option(tmp_path: Path) -> None:
     lm, _ = scripted_lm(["{}"])
     plain = ScoreFusion().settings
     assert AgenticIQA(lm=lm).summarizer.fusion.settings == {**plain, "plain_mean": False}
-    for given in ("documents", ScoreFusion()):
+    for given in ("paper", ScoreFusion()):
         program = AgenticIQA(lm=lm, fusion=given)
         assert (program.summarizer.fusion.settings, program.executor.plain_mean) == (plain, "always")
         assert program.summarizer.score.fusion is program.summarizer.fusion
@@ -182,24 +203,24 @@ def test_the_fusion_is_an_argument_a_key_and_an_option(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no such file"):
         AgenticIQA(lm=lm, fusion="missing.yaml")
     with pytest.raises(WrongArgument, match="plain_mean='always'"):
-        AgenticIQA(executor=fitted.executor, lm=lm, fusion="documents")
+        AgenticIQA(executor=fitted.executor, lm=lm, fusion="paper")
     with pytest.raises(WrongArgument, match="the summarizer is given"):
-        AgenticIQA(summarizer=program.summarizer, lm=lm, fusion="documents")
-    for config in (Config(fusion="documents"), Config(fusion=FusionConfig(eta=1, model_error=0, mean="plain"))):
+        AgenticIQA(summarizer=program.summarizer, lm=lm, fusion="paper")
+    for config in (Config(fusion="paper"), Config(fusion=FusionConfig(eta=1, model_error=0, mean="plain"))):
         made = AgenticIQA.from_config(config.with_backend("dspy"))
         assert (made.summarizer.fusion.settings, made.executor.plain_mean) == (plain, "always")
 
 
 def test_another_fusion_is_another_run() -> None:
     found = []
-    for config in (Config(), Config(fusion="documents"), Config(fusion={"eta": 1, "model_error": 0})):
+    for config in (Config(), Config(fusion="paper"), Config(fusion={"eta": 1, "model_error": 0})):
         asking = config.with_backend("vllm.test", "http://127.0.0.1:9/v1")
         found.append(run_settings(AgenticIQA.from_config(asking), asking)["config"]["fusion"])
-    documented = {"rule": "paper", "eta": 1, "model_error": 0, "mean": "plain", "profile": None}
+    documented = {"eta": 1, "model_error": 0, "mean": "plain", "profile": None}
     assert documented.items() <= found[1].items()
     assert len({json.dumps(each) for each in found}) == 3
     lm, _ = scripted_lm(["{}"])
-    programs = [AgenticIQA(lm=lm), AgenticIQA(lm=lm, fusion="documents"), AgenticIQA(lm=lm)]
+    programs = [AgenticIQA(lm=lm), AgenticIQA(lm=lm, fusion="paper"), AgenticIQA(lm=lm)]
     programs[2].summarizer.score.strict = True
     assert len({json.dumps(made_by(program, "", {})) for program in programs}) == 3
 
@@ -217,7 +238,7 @@ def test_a_large_folder_without_a_profile_ends_with_a_note_and_its_rows_suffice_
         assert main(["assess", str(photos), *model, "--mode", "fast", "--jsonl", str(scores)]) == 0
         assert capsys.readouterr().err.splitlines().count(note) == 1
         few = [str(photos / name) for name in sorted(qualities)[:49]]
-        by_hand = ([str(photos), "--fusion", "documents"], few)
+        by_hand = ([str(photos), "--fusion", "paper"], few)
         for number, names in enumerate(by_hand):
             out = str(tmp_path / f"{number}.jsonl")
             assert main(["assess", *names, *model, "--mode", "fast", "--jsonl", out]) == 0
