@@ -1,1 +1,4 @@
-"""The prompts of the stages that ask a language model, and the types that stages exchange."""
+"""The prompts of the stages that ask a language model, and the types that stages exchange.
+
+``docs/fidelity.md`` compares them with the paper, clause by clause.
+"""

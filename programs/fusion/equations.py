@@ -26,7 +26,7 @@ def softmax(log_p: Mapping[C, float]) -> dict[C, float]:
     """Return ``p`` for log-probabilities of any offset (equation 3). Raises ValueError for NaN or infinity."""
     if not all(math.isfinite(log) for log in log_p.values()):
         raise ValueError(f"log-probabilities must be finite, got {dict(log_p)}")
-    peak = max(log_p.values())  # without it, the exponentials of small logarithms would all be 0
+    peak = max(log_p.values())  # subtracted, or the exponentials of small logarithms would all be 0
     exponentials = {c: math.exp(log - peak) for c, log in log_p.items()}
     return {c: each / math.fsum(exponentials.values()) for c, each in exponentials.items()}
 

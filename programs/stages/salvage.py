@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from agenticiqa.programs.errors import Unanswered
-from agenticiqa.programs.fusion.formula import Probabilities, ScoreFusion
+from agenticiqa.programs.fusion.formula import LETTERS, Probabilities, ScoreFusion
 from agenticiqa.programs.stages.protocols import Scored
 from agenticiqa.signatures.answers.answer_fields import begun_answer
 from agenticiqa.signatures.answers.json_text import ends_in_thoughts, without_thoughts
@@ -20,9 +20,11 @@ from agenticiqa.signatures.answers.level_in_words import level_named
 from agenticiqa.signatures.answers.levels import LevelProbs, stated_level
 from agenticiqa.signatures.summarizer import CONTRADICTED, Answer, ScoredAnswer
 from agenticiqa.signatures.types import ProbabilitySource
+from agenticiqa.signatures.vocabulary import LEVELS
 
 NO_REASON = "The model gave no reason."
 
+_CHOICE = re.compile(r"\s*\(?([A-E])(?:[.):]+\s*(.*?))?\s*", re.S)  # a letter, or a letter and the text of its option
 _REFUSES = re.compile(r"\b(sorry|cannot|can't|can’t|unable|apologi[sz]e|not able)\b", re.IGNORECASE)
 
 
@@ -30,13 +32,15 @@ def salvaged_score(gave_up: Unanswered, fusion: ScoreFusion) -> Scored | None:
     """Return the probabilities of the last answer that has any, or ``None``.
 
     Answers are tried from the last to the first. First choice are the probabilities in the answer, then the level that
-    it states or that its reasoning names (0.7 for this level, the rest shared). An answer that has only a reason gives
-    equal probabilities, so the tools decide.
+    it states, also as a choice among A to E under ``final_answer``, or that its reasoning names (0.7 for this level,
+    the rest shared). An answer that has only a reason gives equal probabilities, so the tools decide.
     """
     for text in reversed(gave_up.outputs):
         written = begun_answer(text, "assessment", ScoredAnswer)
         reasoning = _text(written, "quality_reasoning")
         shares, level = _shares(written), stated_level(written.get("quality_level"))
+        if level is None and written.get("quality_level") is None:
+            level = _chosen_level(_text(begun_answer(text, "answer", Answer), "final_answer"))
         if shares and (level is None or shares[level] >= CONTRADICTED * max(shares.values())):
             return _scored(gave_up, shares, "salvaged_probs", reasoning)
         if shares is None and level is not None and level_named(reasoning) in (None, level):
@@ -70,6 +74,18 @@ def _shares(written: Mapping[str, Any]) -> Probabilities | None:
     with suppress(ValidationError):
         return LevelProbs.model_validate(written.get("quality_probs")).probabilities()
     return None
+
+
+def _chosen_level(answer: str) -> int | None:
+    """Return the level that a final answer names, by its name, number or letter: "Fair", "C", "C. Fair".
+
+    The letters A to E stand for the levels from Excellent to Bad, as in the paper.
+    """
+    choice = _CHOICE.fullmatch(answer)
+    if choice is None:
+        return stated_level(answer)
+    level = next(LEVELS[name] for name, letter in LETTERS.items() if letter == choice[1])
+    return level if not choice[2] or stated_level(choice[2]) == level else None
 
 
 def _words(text: str) -> str:

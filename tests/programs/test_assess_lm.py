@@ -376,7 +376,7 @@ def test_a_summarizer_without_a_usable_answer_says_so_and_does_not_plan_again(
         ({"quality_level": "Poor", "quality_probs": {"1": 3, "2": 2}}, "salvaged_level", SMOOTHED_POOR),
         ('{"quality_level": "Poor", "quality_probs": {"1": -4.0, "2": -0', "salvaged_level", SMOOTHED_POOR),
         ("quality_level: Poor", None, None),
-        ({"final_answer": "Poor"}, None, None),
+        ({"final_answer": "Poor"}, "salvaged_level", SMOOTHED_POOR),
         ({"quality_probs": {"1": 0.1, "2": 0.9}}, "salvaged_probs", {"1": 0.1, "2": 0.9, "3": 0, "4": 0, "5": 0}),
         ({"quality_level": "Bad", "quality_probs": {"5": 1}, "quality_reasoning": "Soft."}, "uniform", UNIFORM),
         ({"quality_level": "Bad or Poor", "quality_reasoning": "Soft."}, "uniform", UNIFORM),

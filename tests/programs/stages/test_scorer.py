@@ -13,6 +13,7 @@ from agenticiqa.configs import Config, StageConfig
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.connect import connect
 from agenticiqa.programs.backends.run_context import recorded_usage
+from agenticiqa.programs.errors import Unanswered
 from agenticiqa.programs.fusion.equations import softmax
 from agenticiqa.programs.fusion.formula import ScoreFusion
 from agenticiqa.programs.images import load
@@ -114,6 +115,22 @@ def test_tokens_that_spell_another_level_than_the_text_are_rejected(photo: Path)
     assert (shown.source, shown.mass) == ("salvaged_level", None)
     assert max(shown.probabilities, key=lambda level: shown.probabilities[level]) == LEVELS["Fair"]
     assert "the tokens that came with it spell Bad" in shown.rejected_answers["scoring"][0]
+
+
+@pytest.mark.parametrize(
+    ("answer", "level"),
+    [("Fair", 3), ("C", 3), ("C. Fair", 3), ("(D) Poor", 2), ("4", 4), ("B. Fair", None), ("A blurry photo", None)],
+)
+def test_a_level_or_letter_as_final_answer_is_what_the_model_said(photo: Path, answer: str, level: int | None) -> None:
+    """The score is marked. A letter with the name of another level, and other words, are no level."""
+    said = json.dumps({"final_answer": answer})
+    with fake_server(said) as server:
+        if level is None:
+            with pytest.raises(Unanswered):
+                score(server, photo)
+            return
+        shown = score(server, photo)
+    assert (shown.source, shown.probabilities[level]) == ("salvaged_level", pytest.approx(0.7))
 
 
 def test_only_the_scoring_question_pays_for_log_probabilities(photo: Path) -> None:

@@ -1,0 +1,35 @@
+"""Write the tables of docs/fidelity.md from tests/spec/scenarios.yaml: ``python tests/support/fidelity.py``."""
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+SCENARIOS, PAGE = ROOT / "tests" / "spec" / "scenarios.yaml", ROOT / "docs" / "fidelity.md"
+BEGIN = "<!-- The tables. To write them again, in a checkout: python tests/support/fidelity.py -->\n"
+
+
+def tables() -> str:
+    """Return a table for each part of the specification: clause, same or different, file."""
+    parts: dict[str, dict[str, Any]] = yaml.safe_load(SCENARIOS.read_text(encoding="utf-8"))
+    return "\n".join(line for name, part in parts.items() for line in _table(name, part))
+
+
+def _table(name: str, part: dict[str, Any]) -> list[str]:
+    lines = [f"### {name}", "", "| clause | here | file |", "| --- | --- | --- |"]
+    for row in part["scenarios"]:
+        here = row.get("settled", "same").rstrip(".")
+        file = part["files"][row["requirement"]]
+        lines.append(f"| {row['scenario']} | {here} | [`{file}`](../{file}) |")
+    return [*lines, ""]
+
+
+def page() -> str:
+    """Return the page with today's tables below its written beginning."""
+    written, mark, _ = PAGE.read_text(encoding="utf-8").partition(BEGIN)
+    return f"{written}{mark}\n{tables()}"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
