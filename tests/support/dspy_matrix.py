@@ -20,6 +20,7 @@ from agenticiqa.configs import STAGES, Config, StageConfig
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.connect import connect
 from agenticiqa.programs.tools import toolbox
+from agenticiqa.signatures.answers.requested import most_tokens
 from agenticiqa.signatures.executor import AnalyzeDistortions, DetectDistortions, LocateRegions, SelectTools
 from agenticiqa.signatures.planner import Plan
 from agenticiqa.signatures.replan import DecideReplan
@@ -180,7 +181,8 @@ def check_parameters(cell: Cell) -> None:
         (name,) = asked_for(request)[1]
         limits = {request.get("max_tokens"), request.get("max_completion_tokens")} - {None}
         is_short = OURS[name] in (ScoreQuality, AnswerQuestion, DecideReplan) and not cell.configured
-        assert max(limits) <= (512 if is_short else 2048), "or what the schema of a request allows"
+        largest = 512 if is_short else 2048
+        assert limits == {min(most_tokens(request["response_format"]["json_schema"]["schema"]) or largest, largest)}
         assert request["temperature"] == 0
         assert request.get("top_p") == (0.1 if name == PLAN and not cell.configured else None)
         assert request["response_format"]["type"] == "json_schema"

@@ -171,17 +171,21 @@ def test_on_a_full_disk_finished_results_are_printed_and_the_run_ends(album: Pat
 # --- interrupted ----------------------------------------------------------------------------------------------------
 
 
+def wait_for_rows(count: int) -> None:
+    for _ in range(1200):
+        time.sleep(0.02)
+        if Path("scores.jsonl").exists() and Path("scores.jsonl").read_text().count("\n") >= count:
+            break
+    time.sleep(0.03)  # until the row is written and the next is waited for
+
+
 def test_ctrl_c_offline_waits_for_images_that_have_begun(album: Path) -> None:
     for number in range(60):
         picture(album / f"{number:02}.png", number, cells=48)  # large, so that images are under way at any time
     command = [sys.executable, "-m", "agenticiqa", "assess", "album", "--jsonl", "scores.jsonl", "--workers", "2"]
     for rows in (2, 6, 10):  # the signal may fall between two images
         run = subprocess.Popen([*command, "--resume"], stderr=subprocess.PIPE, text=True, start_new_session=True)
-        for _ in range(1200):
-            time.sleep(0.02)
-            if Path("scores.jsonl").exists() and Path("scores.jsonl").read_text().count("\n") >= rows:
-                break
-        time.sleep(0.03)  # until the row is written and the next is waited for
+        wait_for_rows(rows)
         os.killpg(run.pid, signal.SIGINT)
         _, shown = run.communicate(timeout=30)
         assert (run.returncode, shown.splitlines()[-1]) == (130, "agenticiqa: interrupted")
@@ -193,6 +197,23 @@ def test_ctrl_c_offline_waits_for_images_that_have_begun(album: Path) -> None:
     summary = json.loads(Path("scores.jsonl.summary.json").read_text())
     assert summary["assessed"] == summary["rows"] == len(json_lines(Path("scores.jsonl")))
     assert summary["not_assessed"] == 62 - summary["assessed"] > 0
+
+
+@pytest.mark.slow
+def test_a_second_ctrl_c_ends_at_once_and_keeps_finished_results(album: Path) -> None:
+    for number in range(60):
+        picture(album / f"{number:02}.png", number, cells=96)  # larger still, so that the second signal comes in time
+    command = [sys.executable, "-m", "agenticiqa", "assess", "album", "--jsonl", "scores.jsonl", "--workers", "2"]
+    run = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    assert run.stderr is not None
+    wait_for_rows(2)
+    kept = json_lines(Path("scores.jsonl"))
+    os.killpg(run.pid, signal.SIGINT)
+    assert any("press Ctrl-C again to abort" in line for line in run.stderr)
+    os.killpg(run.pid, signal.SIGINT)
+    run.wait(timeout=10)
+    assert run.returncode == 130
+    assert json_lines(Path("scores.jsonl"))[: len(kept)] == kept
 
 
 def test_ctrl_c_gives_up_the_images_that_wait_for_a_model(album: Path) -> None:
