@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from agenticiqa.eval.metrics import Numbers
 from agenticiqa.eval.names import GROUPS
-from agenticiqa.programs.fusion.formula import ScoreFusion
+from agenticiqa.programs.fusion.formula import ScoreFusion, expected_level
 from agenticiqa.programs.fusion.interval import OFFLINE, fused_score
 from agenticiqa.programs.tools import TOOLS
 from agenticiqa.programs.tools.training_images import Part
@@ -38,8 +38,8 @@ ABOUT = {  # what each of these rows of a report is and why it is shown, in the 
     "equals AgenticIQA, because the rules have little weight",
     AVERAGE: "half of each, to show what the weights of the fusion add",
     OFFLINE_AVERAGE: "half of each, to show what the weights of the fusion add",
-    PAPER: "its equations 1 to 4 (--fusion paper) with the same answers and the plain mean of the tools, to show "
-    "what this program's fusion adds",
+    PAPER: "its equations 1 to 4 (--fusion paper) with the same answers and the plain mean of the "
+    "tools that estimate quality, to show what this program's fusion adds",
 }
 LEARNED_TOOL = "LEARNED-IQA"  # the tool that makes offline level probabilities of the source "learned"
 UNIFORM = "uniform"  # probabilities that replace a missing answer
@@ -142,7 +142,7 @@ class Columns:
         if not source or not shares or source == UNIFORM:
             return None
         probabilities = {int(level): float(share) for level, share in shares.items()}
-        expectation = sum(level * share for level, share in probabilities.items())
+        expectation = expected_level(probabilities)
         second, average = (OFFLINE_SCORE, OFFLINE_AVERAGE) if source in OFFLINE else (MODEL_ALONE, AVERAGE)
         self._predict(second, expectation)
         if mean is not None:

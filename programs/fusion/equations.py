@@ -28,7 +28,8 @@ def softmax(log_p: Mapping[C, float]) -> dict[C, float]:
         raise ValueError(f"log-probabilities must be finite, got {dict(log_p)}")
     peak = max(log_p.values())  # subtracted, or the exponentials of small logarithms would all be 0
     exponentials = {c: math.exp(log - peak) for c, log in log_p.items()}
-    return {c: each / math.fsum(exponentials.values()) for c, each in exponentials.items()}
+    total = math.fsum(exponentials.values())
+    return {c: each / total for c, each in exponentials.items()}
 
 
 def score_of(alpha: Mapping[L, float], p: Mapping[L, float]) -> float:

@@ -20,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import NormalDist, fmean
 
+from agenticiqa.programs.fusion.formula import expected_level
 from agenticiqa.programs.fusion.profile import LARGEST_ERROR, FusionProfile, position
 from agenticiqa.programs.tools.srcc_table import errors_by_source, mos_srcc
 from agenticiqa.programs.tools.tool import MOS_STD
@@ -67,7 +68,7 @@ class FusionRow:
     @property
     def expectation(self) -> float:
         """The expected level of the model's probabilities, in [1, 5]."""
-        return math.fsum(level * share for level, share in self.probabilities.items())
+        return expected_level(self.probabilities)
 
 
 def fit_profile(

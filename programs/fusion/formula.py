@@ -75,19 +75,6 @@ class ScoreFusion:
         self.quality_levels = tuple(quality_levels)
         self.plain_mean = plain_mean and profile is None
 
-    @classmethod
-    def from_section(cls, section: FusionConfig) -> Self:
-        """Return this rule with the parameters that a section of the configuration sets, without its profile.
-
-        Args:
-            section: The section. A rule with parameters of its own takes them from there, too.
-
-        Returns:
-            The fusion.
-        """
-        eta = 1.0 if section.eta is None else section.eta
-        return cls(eta, model_error=section.model_error or 0.0, plain_mean=section.mean == "plain")
-
     def with_profile(self, profile: FusionProfile | None) -> Self:
         """Return this fusion with the errors of a profile instead of its own; a rule keeps its other parameters.
 
@@ -271,8 +258,7 @@ class ScoreFusion:
             return dict.fromkeys(levels, 0.0)
         if self.model_error == 0 or (alone and self.profile is None):
             return {level: math.log(share) for level, share in vlm_probabilities.items() if share > 0}
-        expectation = math.fsum(level * share for level, share in vlm_probabilities.items())
-        place = self.place(expectation)
+        place = self.place(expected_level(vlm_probabilities))
         answers = [NormalAnswer(1.0, place, self.model_error)]
         if self.profile and not alone:
             answers = self.profile.answers(place)
@@ -331,7 +317,8 @@ BY_DEFAULT = FusionConfig()
 
 def default_fusion(section: FusionConfig = BY_DEFAULT) -> ScoreFusion:
     """Return the fusion without a profile, with the parameters that a section sets."""
-    return ScoreFusion.from_section(section)
+    eta = 1.0 if section.eta is None else section.eta
+    return ScoreFusion(eta, model_error=section.model_error or 0.0, plain_mean=section.mean == "plain")
 
 
 def offline_fusion(section: FusionConfig = BY_DEFAULT) -> ScoreFusion:
@@ -350,6 +337,11 @@ def _log_density(level: float, answer: NormalAnswer) -> float:
 def _log_sum(logs: Sequence[float]) -> float:
     peak = max(logs)
     return peak + math.log(math.fsum(math.exp(log - peak) for log in logs))
+
+
+def expected_level(probabilities: Mapping[int, float]) -> float:
+    """Return the mean level under a model's probabilities by level."""
+    return math.fsum(level * share for level, share in probabilities.items())
 
 
 def eta_of(error: float) -> float:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from agenticiqa.programs.backends.choice import without_place
-from agenticiqa.programs.fusion.formula import ScoreFusion, level_name
+from agenticiqa.programs.fusion.formula import ScoreFusion, expected_level, level_name
 from agenticiqa.programs.fusion.profile import FusionProfile, combined_error
 from agenticiqa.signatures.types import FROM_REJECTED, ExecutorOutput, ProbabilitySource
 from agenticiqa.signatures.vocabulary import ImageKind
@@ -78,8 +78,11 @@ def fused_score(
     fusion, note = _for_this_image(fusion, evidence, model)
     tool_spread = _tool_spread(evidence, spread if source == "learned" else None, least_spread)
     tool_error = tool_spread if fusion.profile else None
-    score = _number(fusion, evidence, probabilities, source, tool_error)
     expectation = expected_level(probabilities)
+    score = fusion.fuse_scores(_scores(evidence), probabilities, tool_error=tool_error)
+    if source == "learned" and evidence.local_damage:
+        # Both come from the same model, which hardly reacts to local damage; only the estimate is corrected for it.
+        score = min(score, expectation)
     how = _sentence(score, fusion.profile, evidence, expectation, source, note)
     arithmetic = None if note else how
     without = None if source in OFFLINE else _without_model(fusion, evidence, tool_error)
@@ -101,11 +104,6 @@ def fused_score(
     return FusedScore(score, expectation, how, arithmetic, score_interval(score, error), without, apart)
 
 
-def expected_level(probabilities: Mapping[int, float]) -> float:
-    """Return the mean level under a model's probabilities."""
-    return sum(level * share for level, share in probabilities.items())
-
-
 def _tool_spread(evidence: ExecutorOutput, learned: float | None, least_spread: float) -> float | None:
     """Return the error of the tools for this image, in levels, or ``None``; a learned estimate has one of its own."""
     stated = max(filter(None, (evidence.overall_spread, least_spread)), default=None)
@@ -115,21 +113,6 @@ def _tool_spread(evidence: ExecutorOutput, learned: float | None, least_spread: 
 def _scores(evidence: ExecutorOutput) -> list[float]:
     """Return what the fusion takes for the tool scores: their weighted mean, if there is one."""
     return [] if evidence.overall_mean is None else [evidence.overall_mean]
-
-
-def _number(
-    fusion: ScoreFusion,
-    evidence: ExecutorOutput,
-    probabilities: Mapping[int, float],
-    source: ProbabilitySource,
-    tool_error: float | None,
-) -> float:
-    """Return the fused score."""
-    score = fusion.fuse_scores(_scores(evidence), probabilities, tool_error=tool_error)
-    if source == "learned" and evidence.local_damage:
-        # Both come from the same model, which hardly reacts to local damage; only the estimate is corrected for it.
-        return min(score, expected_level(probabilities))
-    return score
 
 
 def _without_model(fusion: ScoreFusion, evidence: ExecutorOutput, tool_error: float | None) -> float | None:

@@ -1,12 +1,12 @@
 """The mean of tool scores: its tools and their weights.
 
 The mean of tools that the question names or a model selects is plain, as in the paper, without those that estimate a
-single property. Only ``fusion: paper`` counts these, too (equation 1). Tools that the program chooses
-are weighted by inverse error variance. Correlated errors are counted once. With V the covariance of the errors,
-the weights that sum to one and minimize the error variance of the mean, ``w' V w``, are proportional to ``V^-1 1``
-(Bates and Granger 1969, Operational Research Quarterly 20). They are the inverse squared errors if the errors are
-independent, and one half each for a tool that is named twice. A tool that repeats a better one with more error gets a
-negative weight. It is excluded, because with a negative weight a better score would lower the mean.
+single property. Only ``fusion: paper`` counts these, too (equation 1). Tools that the program chooses are weighted by
+inverse error variance. Correlated errors are counted once. With V the covariance of the errors, the weights that sum to
+one and minimize the error variance of the mean, ``w' V w``, are proportional to ``V^-1 1`` (Bates and Granger 1969,
+Operational Research Quarterly 20). They are the inverse squared errors if the errors are independent, and one half each
+for a tool that is named twice. A tool that repeats a better one with more error gets a negative weight. It is excluded,
+because with a negative weight a better score would lower the mean.
 
 V comes from ``configs/tool_table.yaml``: errors of the calibrated scores by source of the images. With a reference the
 source is "reference". Without one it is unknown whether an image is a photo, AI-generated or a distorted copy, so V is

@@ -16,15 +16,16 @@ from agenticiqa.programs.fusion.formula import LETTERS, Probabilities, ScoreFusi
 from agenticiqa.programs.stages.protocols import Scored
 from agenticiqa.signatures.answers.answer_fields import begun_answer
 from agenticiqa.signatures.answers.json_text import ends_in_thoughts, without_thoughts
+from agenticiqa.signatures.answers.letters import letter_of
 from agenticiqa.signatures.answers.level_in_words import level_named
 from agenticiqa.signatures.answers.levels import LevelProbs, stated_level
 from agenticiqa.signatures.summarizer import CONTRADICTED, Answer, ScoredAnswer
 from agenticiqa.signatures.types import ProbabilitySource
 from agenticiqa.signatures.vocabulary import LEVELS
 
+CHOICES = {letter: level for level, letter in LETTERS.items()}
 NO_REASON = "The model gave no reason."
 
-_CHOICE = re.compile(r"\s*\(?([A-E])(?:[.):]+\s*(.*?))?\s*", re.S)  # a letter, or a letter and the text of its option
 _REFUSES = re.compile(r"\b(sorry|cannot|can't|can’t|unable|apologi[sz]e|not able)\b", re.IGNORECASE)
 
 
@@ -81,11 +82,8 @@ def _chosen_level(answer: str) -> int | None:
 
     The letters A to E stand for the levels from Excellent to Bad, as in the paper.
     """
-    choice = _CHOICE.fullmatch(answer)
-    if choice is None:
-        return stated_level(answer)
-    level = next(LEVELS[name] for name, letter in LETTERS.items() if letter == choice[1])
-    return level if not choice[2] or stated_level(choice[2]) == level else None
+    letter = letter_of(answer, CHOICES)
+    return stated_level(answer) if letter is None else LEVELS[CHOICES[letter]]
 
 
 def _words(text: str) -> str:

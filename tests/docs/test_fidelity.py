@@ -1,9 +1,8 @@
 """The page about the paper and the specification has the clauses and differences that the tests hold."""
 
 import pytest
-import yaml
 
-from support.fidelity import BEGIN, PAGE, ROOT, SCENARIOS, page
+from support.fidelity import BEGIN, PAGE, ROOT, page, parts
 
 
 def test_the_tables_are_those_of_the_tested_scenarios() -> None:
@@ -12,9 +11,9 @@ def test_the_tables_are_those_of_the_tested_scenarios() -> None:
     assert text == page(), "run `python tests/support/fidelity.py`"
 
 
-@pytest.mark.parametrize("name", yaml.safe_load(SCENARIOS.read_text(encoding="utf-8")))
+@pytest.mark.parametrize("name", parts())
 def test_each_requirement_names_the_file_that_does_it(name: str) -> None:
-    part = yaml.safe_load(SCENARIOS.read_text(encoding="utf-8"))[name]
+    part = parts()[name]
     assert set(part["files"]) == {row["requirement"] for row in part["scenarios"]}
     assert [file for file in part["files"].values() if not (ROOT / file).is_file()] == []
 

@@ -10,10 +10,14 @@ SCENARIOS, PAGE = ROOT / "tests" / "spec" / "scenarios.yaml", ROOT / "docs" / "f
 BEGIN = "<!-- The tables. To write them again, in a checkout: python tests/support/fidelity.py -->\n"
 
 
+def parts() -> dict[str, dict[str, Any]]:
+    """Return the parts of the specification by name."""
+    return yaml.safe_load(SCENARIOS.read_text(encoding="utf-8"))
+
+
 def tables() -> str:
     """Return a table for each part of the specification: clause, same or different, file."""
-    parts: dict[str, dict[str, Any]] = yaml.safe_load(SCENARIOS.read_text(encoding="utf-8"))
-    return "\n".join(line for name, part in parts.items() for line in _table(name, part))
+    return "\n".join(line for name, part in parts().items() for line in _table(name, part))
 
 
 def _table(name: str, part: dict[str, Any]) -> list[str]:

@@ -1,9 +1,8 @@
 """A fusion profile with typical errors, which tests change, and a rule of a user."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Any
 
-from agenticiqa.configs import FusionConfig
 from agenticiqa.programs.fusion.formula import ScoreFusion
 from agenticiqa.programs.fusion.profile import FusionProfile
 
@@ -35,10 +34,3 @@ class Halfway(ScoreFusion):
         if not tool_scores:
             return expectation
         return self.weight * sum(tool_scores) / len(tool_scores) + (1 - self.weight) * expectation
-
-    @classmethod
-    def from_section(cls, section: FusionConfig) -> Self:
-        """Return the rule with three quarters for the tools, as a key of the section would set it."""
-        fusion = super().from_section(section)
-        fusion.weight = 0.75
-        return fusion
