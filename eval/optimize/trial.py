@@ -28,12 +28,13 @@ class Trial:
     """The outcomes of a program that an optimizer tunes, shared by all of its copies. Thread-safe.
 
     ``assessed`` and ``failed`` are numbers of examples. An unusable answer is a failed example, but the optimizer goes
-    on, because other prompts may mend it. ``ended`` is whether further examples would fail in the same way.
+    on, because other prompts may mend it. ``ended_with`` is the complaint at the first example after which further ones
+    would fail in the same way, so that examples in other threads do not change it; empty before.
     """
 
     assessed: int = 0
     failed: int = 0
-    ended: bool = False
+    ended_with: str = ""
     last_error: Exception | None = None
     rule: StopRule = field(default_factory=lambda: StopRule(dspy.settings.num_threads))
     lock: Lock = field(default_factory=Lock, repr=False)
@@ -45,9 +46,10 @@ class Trial:
                 self.assessed += 1
                 return
             self.failed, self.last_error = self.failed + 1, outcome
-            self.ended |= not self.assessed and (self.rule.should_stop(outcome) or _is_unreachable(outcome))
-        if self.ended and not self.assessed:
-            raise EveryExampleFailed(self.complaint()) from None  # the causes of a request would fill the screen
+            if not self.assessed and (self.rule.should_stop(outcome) or _is_unreachable(outcome)):
+                self.ended_with = self.ended_with or self.complaint()
+        if self.ended_with and not self.assessed:
+            raise EveryExampleFailed(self.ended_with) from None  # the causes of a request would fill the screen
 
     def refuse_to_save(self) -> None:
         """Raise UserError if examples were assessed and all of them failed."""

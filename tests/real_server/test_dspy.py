@@ -46,5 +46,5 @@ def test_the_lines_of_readme_tune_and_save(
         lines, found = re.subn(shown, here, lines)
         assert found == 1, f"README's lines have changed, so adapt this test to them: {shown}"
     monkeypatch.chdir(tmp_path)
-    exec(compile("from agenticiqa import AgenticIQA\n" + lines, "README.md", "exec"), {})
+    exec(compile(lines, "README.md", "exec"), {})
     assert "summarizer.score.ask.predict" in json.loads((tmp_path / "tuned.json").read_text())["state"]
