@@ -89,6 +89,9 @@ class FaultyServer:
     def _answer(self, connection: socket.socket, profile: Profile, shared: Shared, head: bytes, raw: bytes) -> bool:
         """Answer one request, and return whether the connection is kept."""
         ex = Exchange(connection, shared, head, raw, json.loads(raw or b"{}"))
+        if "messages" not in ex.body:  # a list, such as that of the models, which this server does not have
+            ex.reply({"error": {"message": "not found"}}, "404 Not Found")
+            return ex.keep
         usage = ex.answer()["usage"]
         tokens = self.tokens
         with shared.lock:
