@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     from agenticiqa.configs.schema import LevelsConfig as LevelsConfig
     from agenticiqa.configs.schema import LevelsPrompt as LevelsPrompt
     from agenticiqa.configs.schema import PlannerConfig as PlannerConfig
+    from agenticiqa.configs.schema import PlanRules as PlanRules
     from agenticiqa.configs.schema import Price as Price
+    from agenticiqa.configs.schema import Rating as Rating
+    from agenticiqa.configs.schema import ReplanConfig as ReplanConfig
     from agenticiqa.configs.schema import StageConfig as StageConfig
     from agenticiqa.configs.schema import SummarizerConfig as SummarizerConfig
     from agenticiqa.configs.schema import checked as checked

@@ -18,7 +18,7 @@ from agenticiqa.configs.user_files import text_of_yaml
 from agenticiqa.configs.yaml_json import yaml_value
 
 VARIABLE = "AGENTICIQA_CONFIG"
-DEFAULT = "model_backends"
+DEFAULT, PAPER = "model_backends", "paper"
 STAGES = ("planner", "executor", "summarizer", "replan")
 SERVER_KEYS = {"backend", "api_base", "api_key_env", "seed", "timeout", "max_retries", "price"}
 FALLBACK_KEYS = {"fallback_backend", "fallback_api_base", "fallback_api_key_env"}
@@ -34,6 +34,8 @@ BY_PROFILE = {"eta", "model_error", "mean"}  # keys of the fusion that a profile
 
 BackendName = Annotated[str, AfterValidator(with_dot)]
 LevelsPrompt = Literal["q-realign", "q-align", "onealign", "deqa-score"]
+PlanRules = Literal["fill", "check"]
+Rating = Literal["level", "letter"]
 
 
 M = TypeVar("M", bound="Section")
@@ -109,11 +111,16 @@ class StageConfig(Section, RequestKeys):
 
 
 class PlannerConfig(StageConfig):
-    """The section of the Planner. With ``on_failure: rules`` the offline rules plan if the model fails to."""
+    """The section of the Planner. With ``on_failure: rules`` the offline rules plan if the model fails to.
+
+    With ``rules: fill`` the model writes five keys of the plan, and the rules of the paper set ``reference_mode`` and
+    the flags. With ``check`` it writes all seven keys, as in the paper, and the rules only say what they would change.
+    """
 
     top_p: float | None = Field(default=0.1, gt=0, le=1)
     sees_images: bool = True
     on_failure: Literal["error", "rules"] = "error"
+    rules: PlanRules = "fill"
 
 
 class ExecutorConfig(StageConfig):
@@ -126,13 +133,24 @@ class ExecutorConfig(StageConfig):
     select: Literal["table", "model"] = "table"
 
 
-class SummarizerConfig(StageConfig):
-    """The section of the Summarizer, and of replanning, which is part of it in the specification.
+class ReplanConfig(StageConfig):
+    """The section of replanning, which is part of the Summarizer in the specification.
 
     The specification sets 512 tokens. A model that reasons before it answers needs more.
     """
 
     max_tokens: Annotated[int, Ge(1)] = 512
+
+
+class SummarizerConfig(StageConfig):
+    """The section of the Summarizer, with 512 tokens as in the specification.
+
+    A model that reports the log-probabilities of its tokens names a level in a rating. With ``rating: letter`` it
+    chooses a letter from A (Excellent) to E (Bad), as in the paper. Any other model writes the probabilities.
+    """
+
+    max_tokens: Annotated[int, Ge(1)] = 512
+    rating: Rating = "level"
 
 
 class LevelsConfig(StageConfig):
@@ -229,7 +247,7 @@ class Config(Section, AdapterKey, ModelKeys, ImageSettings):  # type: ignore[mis
     planner: PlannerConfig = PlannerConfig()
     executor: ExecutorConfig = ExecutorConfig()
     summarizer: SummarizerConfig = SummarizerConfig()
-    replan: SummarizerConfig = SummarizerConfig()
+    replan: ReplanConfig = ReplanConfig()
     levels: LevelsConfig | None = Field(
         default=None, description="a model that rates the image in place of the summarizer stage"
     )
@@ -329,7 +347,7 @@ class Config(Section, AdapterKey, ModelKeys, ImageSettings):  # type: ignore[mis
             return self
         changes: dict[str, object] = {
             "executor": ExecutorConfig(),
-            "replan": SummarizerConfig(),
+            "replan": ReplanConfig(),
             "max_replan_iterations": 0,
         }
         if self.mode == "levels":
@@ -407,7 +425,7 @@ def _shipped(kind: str) -> str:
     if kind == "policy":
         return "the shipped one is gate"
     files = resources.files(__package__).joinpath("providers").iterdir()
-    return f"shipped are {', '.join([DEFAULT, *sorted(f'providers/{Path(file.name).stem}' for file in files)])}"
+    return f"shipped are {', '.join([DEFAULT, PAPER, *sorted(f'providers/{Path(file.name).stem}' for file in files)])}"
 
 
 def checked(model: type[M], value: object, name: str) -> M:

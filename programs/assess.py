@@ -561,6 +561,7 @@ def composed(config: Config, fusion: ScoreFusion | None = None) -> Stages:
             backend=planning,
             attempts=attempts,
             sees_images=config.planner.sees_images,
+            rules=config.planner.rules,
             fallback=RulePlanner(tools) if config.planner.on_failure == "rules" else None,
             prefetch=executor.prefetch,
         )
@@ -572,7 +573,13 @@ def composed(config: Config, fusion: ScoreFusion | None = None) -> Stages:
         from agenticiqa.programs.stages.answerer import Answerer
         from agenticiqa.programs.stages.scorer import Scorer
 
-        scorer = levels or Scorer(backend=summarizing, attempts=attempts, fusion=fusion, strict=config.strict)
+        scorer = levels or Scorer(
+            backend=summarizing,
+            attempts=attempts,
+            fusion=fusion,
+            strict=config.strict,
+            rating=config.summarizer.rating,
+        )
         answerer = Answerer(backend=summarizing, attempts=attempts, strict=config.strict)
     summarizer = Summarizer(scorer, answerer, fusion)
     replan = Replan(replan_judge(backend=replanning, attempts=attempts) if replanning else None)

@@ -29,7 +29,7 @@ from agenticiqa.programs.images.files import digest, write_atomically
 from agenticiqa.programs.stages.ask import CheckedPredict, complete_examples, image_fields, shown_examples
 from agenticiqa.programs.stages.inputs import ImageProgram
 from agenticiqa.signatures.harmless import MARKER
-from agenticiqa.signatures.summarizer import NameLevel, ScoreQuality
+from agenticiqa.signatures.summarizer import NameLevel, ScoreQuality, letter_only
 
 logger = logging.getLogger(__name__)
 
@@ -150,13 +150,18 @@ class ScoringPrompt(NamedTuple):
 
 
 def scoring_prompt(program: dspy.Module) -> ScoringPrompt:
-    """Return the scorer's prompt, of the levels scorer with its order of image and text; no digest without a scorer."""
+    """Return the scorer's prompt, of the levels scorer with its order of image and text; no digest without a scorer.
+
+    A choice of a letter is another prompt than the name of a level.
+    """
     asked = [part for _, part in program.named_sub_modules(type_=CheckedPredict) if part.stage == "scoring"]
     if not asked:
         return ScoringPrompt("", False)
     state, order = _bare(asked[0].predictor).dump_state(), getattr(asked[0].adapter, "is_image_first", None)
     shipped = [dspy.Predict(signature).dump_state() for signature in (ScoreQuality, NameLevel)]
-    return ScoringPrompt(digest([state, order]), state not in shipped)
+    form = asked[0].token_form
+    by_letter = ["by letter"] if form is not None and form.signature is letter_only else []
+    return ScoringPrompt(digest([state, order, *by_letter]), state not in shipped)
 
 
 def tuned_on(path: str | os.PathLike[str]) -> frozenset[str]:

@@ -13,6 +13,7 @@ from pydantic import BeforeValidator, Field, field_validator
 from agenticiqa.signatures.answers.model_answer import ModelAnswer, names_in, rows_by_region
 from agenticiqa.signatures.categories import CATEGORIES
 from agenticiqa.signatures.input_texts import BOXES, IMAGE, QUERY, REFERENCE
+from agenticiqa.signatures.lexicon import states_doubt
 from agenticiqa.signatures.types import DetectableName, DistortionAnalysis, DistortionName, Name, Sentence, SeverityName
 from agenticiqa.signatures.vocabulary import DETECTABLE, Distortion
 
@@ -120,6 +121,12 @@ class AnalyzedDistortion(ModelAnswer):
     type: DistortionName
     severity: SeverityName
     explanation: Sentence
+    uncertain: bool
+
+    @classmethod
+    def prepared(cls, written: dict[str, Any]) -> dict[str, Any]:
+        """Without the field, take the doubt from the words of the explanation."""
+        return {"uncertain": states_doubt(str(written.get("explanation"))), **written}
 
 
 class Analysis(ModelAnswer):
@@ -143,7 +150,9 @@ class Analysis(ModelAnswer):
         analyses: dict[str, list[DistortionAnalysis]] = {}
         for row in self.distortion_analysis:
             analyses.setdefault(row.region, []).append(
-                DistortionAnalysis(type=row.type, severity=row.severity, explanation=row.explanation)
+                DistortionAnalysis(
+                    type=row.type, severity=row.severity, explanation=row.explanation, uncertain=row.uncertain
+                )
             )
         return analyses
 
@@ -159,10 +168,11 @@ class AnalyzeDistortions(dspy.Signature):
     distortion_set: str = dspy.InputField(desc="the distortions to rate, as JSON: region to list of distortions")
     boxes: str = dspy.InputField(desc=BOXES)
     analysis: Analysis = dspy.OutputField(
-        desc="distortion_analysis has every region and distortion listed once, and no other\n"
+        desc="distortion_analysis has every region and distortion listed once\n"
         "  - region, type: as listed.\n"
-        "  - severity: none (not or barely visible), slight, moderate, severe or extreme (the region is unusable).\n"
-        "  - explanation: one short sentence that says where and how it shows."
+        "  - severity: none (not or barely visible), slight, moderate, severe or extreme (unusable).\n"
+        "  - explanation: one short sentence: where and how it shows.\n"
+        "  - uncertain: true when unsure."
     )
 
 

@@ -184,3 +184,14 @@ def folded_severity(value: Any) -> Any:
     if not isinstance(value, str) or len(value) > LONGEST_NAME:
         return value
     return fold_severity(value) or closest(value, SEVERITIES) or value
+
+
+_DOUBT = re.compile(r"\b(uncertain|unclear|not sure|cannot tell|can't tell|hard to tell|impossible to tell)\b", re.I)
+
+
+def states_doubt(text: str) -> bool:
+    """Return whether a text says that its author is uncertain, in one of a few words.
+
+    It is for answers without a field that says so. The words of doubt are many, and this list does not grow.
+    """
+    return _DOUBT.search(text) is not None

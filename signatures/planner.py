@@ -1,7 +1,7 @@
 """The Planner's prompt and answer: a plan for a question (paper, Sec. 3.1 and Appendix A.2)."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import dspy
 from pydantic import BeforeValidator, Field, PrivateAttr, field_validator
@@ -13,7 +13,9 @@ from agenticiqa.signatures.types import (
     DistortionName,
     DistortionSource,
     Name,
+    PlanFlags,
     PlanQueryType,
+    ReferenceMode,
     fold_scope,
     unique,
 )
@@ -78,6 +80,33 @@ class PlanAnswer(ModelAnswer):
         return {region: names for region, names in categories.items() if names}
 
 
+class PlanSteps(ModelAnswer):
+    """Which sub-tasks run."""
+
+    distortion_detection: bool
+    distortion_analysis: bool
+    tool_selection: bool
+    tool_execution: bool
+
+    def as_flags(self) -> PlanFlags:
+        """Return them as the flags of a plan."""
+        return PlanFlags(**self.model_dump())
+
+
+class WholePlanAnswer(PlanAnswer):
+    """A plan with all seven keys of the specification, which no rule completes."""
+
+    set_by_rules: ClassVar[frozenset[str]] = frozenset()
+
+    reference_mode: ReferenceMode
+    plan: PlanSteps
+
+    @property
+    def stated(self) -> Mapping[str, Any]:
+        """The values of the keys that the rules would set."""
+        return self.model_dump(include={*PlanAnswer.set_by_rules})
+
+
 class Plan(dspy.Signature):
     """You plan an image quality assessment: say what the user's question needs to have looked at and measured. You do
     not judge the image, and you do not answer.
@@ -106,6 +135,20 @@ class Plan(dspy.Signature):
     )
 
 
-def plan_signature(*, sees_images: bool) -> type[dspy.Signature]:
-    """Return the Plan signature with or without the two images (the paper's planner reads only the query)."""
-    return Plan if sees_images else Plan.delete("reference").delete("image")
+WHOLE_PLAN = (
+    '  - reference_mode: "Full-Reference" when there is a reference image, otherwise "No-Reference".\n'
+    '  - plan: the steps to run, each true or false. For query_type "Other" all are false; otherwise:\n'
+    '    - distortion_detection: true when distortion_source is "Inferred".\n'
+    "    - distortion_analysis: true.\n"
+    '    - tool_selection: true when required_tool is empty and query_scope is ["Global"].\n'
+    '    - tool_execution: true when required_tool names a tool, or query_scope is ["Global"].'
+)
+
+
+def plan_signature(*, sees_images: bool, rules: Literal["fill", "check"] = "fill") -> type[dspy.Signature]:
+    """Return the Plan signature with or without the two images; with ``check`` the model writes all seven keys."""
+    signature: Any = Plan
+    if rules == "check":
+        desc = Plan.output_fields["planner_output"].json_schema_extra["desc"]
+        signature = Plan.with_updated_fields("planner_output", type_=WholePlanAnswer, desc=f"{desc}\n{WHOLE_PLAN}")
+    return signature if sees_images else signature.delete("reference").delete("image")

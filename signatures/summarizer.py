@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 import dspy
 from pydantic import ValidationError, model_validator
 
-from agenticiqa.signatures.answers.levels import LevelProbs, stated_level
+from agenticiqa.signatures.answers.levels import LevelProbs, chosen_level, stated_level
 from agenticiqa.signatures.answers.model_answer import REASONS, ModelAnswer
 from agenticiqa.signatures.input_texts import EVIDENCE, IMAGE, QUERY, REFERENCE
 from agenticiqa.signatures.types import Reason, Sentence
-from agenticiqa.signatures.vocabulary import LEVELS, Level
+from agenticiqa.signatures.vocabulary import CHOICES, LETTERS, LEVELS, Letter, Level
 
 SCORES = {"score", "quality_score", "final_score", "mos", "final_answer"}
 CONTRADICTED = 0.5  # minimum probability of the stated level, relative to the most probable one
@@ -41,6 +41,32 @@ class NamedLevel(ModelAnswer):
         """Raise ValueError if the answer also has a score from 1 to 5 that contradicts the level."""
         refuse_other_score(LEVELS[answer.quality_level], surplus)
         return []
+
+
+class ChosenLetter(ModelAnswer):
+    """A quality rating as in the paper, for the same models: the letter of a level, A for Excellent to E for Bad."""
+
+    other_names: ClassVar[Mapping[str, str]] = {
+        **REASONS,
+        **LEVEL_NAMES,
+        **dict.fromkeys(("quality_level", "answer"), "final_answer"),
+    }
+    set_by_rules: ClassVar[frozenset[str]] = frozenset({"quality_probs"})
+
+    final_answer: Letter
+    quality_reasoning: Sentence
+
+    @property
+    def quality_level(self) -> Level:
+        """The level of the letter."""
+        return CHOICES[self.final_answer]
+
+    @classmethod
+    def prepared(cls, written: dict[str, Any]) -> dict[str, Any]:
+        """Write the level by its letter."""
+        said = written.get("final_answer")
+        level = chosen_level(said) if isinstance(said, str) else None
+        return written if level is None else written | {"final_answer": LETTERS[_name(level)]}
 
 
 class ScoredAnswer(ModelAnswer):
@@ -98,10 +124,18 @@ def refuse_other_score(level: int, surplus: Mapping[str, Any]) -> None:
             raise ValueError(f"{key} is {score}, but quality_level is {_name(level)}: they must agree")
 
 
-LEVEL_LINE = (
-    "  - quality_level: the level that fits best. 5, Excellent: no visible distortion; 4, Good: minor distortions "
-    "that hardly matter; 3, Fair: moderate, noticeable distortions; 2, Poor: severe distortions that matter much; "
-    "1, Bad: extreme distortions, unusable.\n"
+MEANINGS: dict[Level, str] = {
+    "Excellent": "no visible distortion",
+    "Good": "minor distortions that hardly matter",
+    "Fair": "moderate, noticeable distortions",
+    "Poor": "severe distortions that matter much",
+    "Bad": "extreme distortions, unusable",
+}
+LEVEL_LINE = "  - quality_level: the level that fits best. {}.\n".format(
+    "; ".join(f"{LEVELS[name]}, {name}: {meaning}" for name, meaning in MEANINGS.items())
+)
+LETTER_LINE = "  - final_answer: the letter of the level that fits best, and nothing else. {}.\n".format(
+    "; ".join(f"{LETTERS[name]}. {name}: {meaning}" for name, meaning in MEANINGS.items())
 )
 PROBS_LINE = (
     '  - quality_probs: for EACH level, under "1" to "5", the probability that an observer would choose it: five '
@@ -131,12 +165,17 @@ def level_only(signature: Any) -> Any:
 
     Five numbers that sum to 1 are more than a small model can write, and the tokens say them better.
     """
-    return _level_only(signature)
+    return _shorter(signature, NamedLevel, LEVEL_LINE)
+
+
+def letter_only(signature: Any) -> Any:
+    """Return a rating's signature that asks for a choice among the paper's letters, and the reason, instead."""
+    return _shorter(signature, ChosenLetter, LETTER_LINE)
 
 
 @lru_cache(maxsize=64)  # a cache, because DSPy's text of a signature is cached for its class
-def _level_only(signature: Any) -> Any:
-    return signature.with_updated_fields("assessment", type_=NamedLevel, desc=f"the rating\n{LEVEL_LINE}{REASON_LINE}")
+def _shorter(signature: Any, answer: type[ModelAnswer], line: str) -> Any:
+    return signature.with_updated_fields("assessment", type_=answer, desc=f"the rating\n{line}{REASON_LINE}")
 
 
 # For models that were trained to name a quality level.

@@ -15,7 +15,9 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    SerializerFunctionWrapHandler,
     field_validator,
+    model_serializer,
     model_validator,
 )
 
@@ -193,11 +195,23 @@ def fold_scope(value: Any) -> Any:
 
 
 class DistortionAnalysis(Strict):
-    """One distortion of one region: how bad, and how one can tell."""
+    """One distortion of one region: how bad, and how one can tell.
+
+    ``uncertain`` is whether the analyst could not see it clearly; ``None`` if the answer does not say.
+    """
 
     type: DistortionName
     severity: SeverityName
     explanation: Text
+    uncertain: bool | None = None
+
+    @model_serializer(mode="wrap")
+    def _as_answered(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out ``uncertain`` where the analyst was not asked for it."""
+        written: dict[str, Any] = handler(self)
+        if self.uncertain is None:
+            written.pop("uncertain", None)
+        return written
 
 
 class DamagedPart(Strict):

@@ -21,6 +21,7 @@ else:  # pydantic and the schemas for models allow only the names of the table
     Distortion = Literal[tuple(row.name for row in CATEGORIES)]
 Severity = Literal["none", "slight", "moderate", "severe", "extreme"]
 Level = Literal["Excellent", "Good", "Fair", "Poor", "Bad"]
+Letter = Literal["A", "B", "C", "D", "E"]
 ImageKind: TypeAlias = Literal["photo", "generated"]  # "generated" means AI-generated
 
 DETECTABLE: tuple[DetectableDistortion, ...] = tuple(row.name for row in CATEGORIES if row.is_detectable)
@@ -30,6 +31,8 @@ DISTORTIONS: tuple[Distortion, ...] = tuple(row.name for row in CATEGORIES)
 CATEGORY_OF_KIND: dict[str, Distortion] = {kind: row.name for row in CATEGORIES for kind in row.kinds}
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 LEVELS: dict[Level, int] = {"Excellent": 5, "Good": 4, "Fair": 3, "Poor": 2, "Bad": 1}
+LETTERS: dict[Level, Letter] = {"Excellent": "A", "Good": "B", "Fair": "C", "Poor": "D", "Bad": "E"}
+CHOICES: dict[str, Level] = {letter: level for level, letter in LETTERS.items()}
 
 SEVERITY_WORDS: dict[Severity, tuple[str, ...]] = {
     "none": ("none", "no", "absent", "invisible", "not visible", "barely visible", "negligible", "imperceptible"),

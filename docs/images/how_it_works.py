@@ -11,7 +11,7 @@ from agenticiqa.signatures.types import PlanFlags, PlannerOutput
 
 HERE = Path(__file__).resolve().parent
 WIDTH, HEIGHT = 1062, 366
-LEFT_OUT = ("distortion_source", "required_tool", "plan")  # fields of a plan for which the box has no room
+LEFT_OUT = ("distortion_source", "reference_mode", "plan")  # fields of a plan for which the box has no room
 LINE = 19  # pixels between two lines of a box
 STYLE = """
 text { font: 14px system-ui, "Segoe UI", Helvetica, Arial, sans-serif; fill: #1f2328 }

@@ -12,7 +12,7 @@ from typing import Any
 
 import dspy
 
-from agenticiqa.configs import PlannerConfig, StageConfig, SummarizerConfig
+from agenticiqa.configs import PlannerConfig, ReplanConfig, StageConfig, SummarizerConfig
 from agenticiqa.configs.backend_names import with_dot
 from agenticiqa.programs.backends.addresses import public_address
 from agenticiqa.programs.backends.capabilities import ModelFeatures
@@ -25,7 +25,8 @@ from agenticiqa.programs.backends.sampling import PARAMETERS, sampling_of
 # The sections of the stages that have parameters of their own, for stages that were made without a configuration.
 SECTIONS: Mapping[str, StageConfig] = {
     "planner": PlannerConfig(),
-    **dict.fromkeys(("scoring", "answering", "replan"), SummarizerConfig()),
+    **dict.fromkeys(("scoring", "answering"), SummarizerConfig()),
+    "replan": ReplanConfig(),
 }
 REASONING = ("reasoning_effort", "reasoning", "thinking")  # parameters that make a model reason
 OTHER_NAMES = {"max_completion_tokens": "max_tokens", "max_output_tokens": "max_tokens"}

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import dspy
 
-from agenticiqa.configs import Config, StageConfig
+from agenticiqa.configs import Config, PlannerConfig, PlanRules, StageConfig, SummarizerConfig
 from agenticiqa.programs.backends.dspy_adapter import SteadyAdapter, stage_schema
 from agenticiqa.programs.backends.image_tokens import within
 from agenticiqa.programs.backends.models import image_tokens, plain_name
@@ -41,7 +41,7 @@ from agenticiqa.programs.tools import Tool, toolbox
 from agenticiqa.signatures.categories import BLURS, NOISE
 from agenticiqa.signatures.executor import AnalyzeDistortions, DetectDistortions, LocateRegions, SelectTools
 from agenticiqa.signatures.planner import plan_signature
-from agenticiqa.signatures.summarizer import AnswerQuestion, ScoreQuality, level_only
+from agenticiqa.signatures.summarizer import AnswerQuestion, ScoreQuality, letter_only, level_only
 from agenticiqa.signatures.types import GLOBAL, PlannerOutput, QueryType
 
 SECTIONS = {  # the section of the configuration that each stage reads
@@ -62,6 +62,7 @@ SIGNATURES: Mapping[str, Any] = {  # the planner's signature is missing, because
     "answering": AnswerQuestion,
 }
 BYTES_PER_TOKEN = 4
+WRITTEN_FLAGS = 60  # tokens of the two keys of a plan that a model writes with rules: check
 WRITTEN_PROBABILITIES = 50  # tokens of the five probabilities that a model without log-probabilities writes
 FRAME = (1024, 768)  # pixels of an image for which prompts are counted
 
@@ -227,11 +228,15 @@ def _costs(config: Config, tools: Mapping[str, Tool], job: Job) -> dict[str, Sta
 
 def _call(stage: str, section: StageConfig, reference: bool, filled: int, answer: int) -> StageCost:
     """Return the cost of one call; ``filled`` is the number of tokens filled into its prompt."""
-    signature: Any = SIGNATURES.get(stage) or _planner(getattr(section, "sees_images", True))
+    signature: Any = SIGNATURES.get(stage)
+    if isinstance(section, PlannerConfig):
+        signature = _planner(section.sees_images, section.rules)
+        answer += WRITTEN_FLAGS * (section.rules == "check")
     provider = row_of(section.backend)
     model = plain_name(section.backend.partition(".")[2])
     if stage == "scoring" and section.logprobs and provider and provider.of_model(model).logprobs:
-        signature, answer = level_only(signature), answer - WRITTEN_PROBABILITIES
+        is_letter = isinstance(section, SummarizerConfig) and section.rating == "letter"
+        signature, answer = (letter_only if is_letter else level_only)(signature), answer - WRITTEN_PROBABILITIES
     is_enforced = section.structured_outputs in ("auto", "json_schema")
     text = _frame_tokens(signature, reference, is_enforced) + filled
     if is_enforced and provider and provider.bills_schemas:
@@ -258,14 +263,14 @@ def _tokens(
     distortions = 2 * len(plan.regions) if flags.distortion_detection else stated
     form = text_tokens(box_form("", FRAME).asked)
     boxes, listed = 12 * len(areas) + 3 + form if areas else 1, 3 + 3 * distortions
-    offered_tools = nameable(tools, query, reference_given=reference)
+    offered_tools = ", ".join(nameable(tools, query, reference_given=reference))
     tokens = {"planner": (text_tokens(offered_tools) + question_tokens, 52 + 12 * stated)}
     if unplaced:
         tokens["localization"] = 3 * unplaced + form, 7 + 18 * unplaced
     if flags.distortion_detection:
         tokens["distortion_detection"] = question_tokens + 3 * len(plan.regions) + boxes, 26 * len(plan.regions)
     if flags.distortion_analysis and distortions:
-        tokens["distortion_analysis"] = question_tokens + listed + boxes, 11 + 55 * distortions
+        tokens["distortion_analysis"] = question_tokens + listed + boxes, 11 + 60 * distortions
     if flags.tool_selection and distortions and not (plan.tools and flags.tool_execution):
         wanted = {name for names in plan.named_distortions.values() for name in names} or {BLURS, NOISE}
         kind = "FR" if reference else "NR"
@@ -287,8 +292,8 @@ def _tokens(
 
 
 @cache
-def _planner(sees_images: bool) -> type[dspy.Signature]:
-    return plan_signature(sees_images=sees_images)
+def _planner(sees_images: bool, rules: PlanRules) -> type[dspy.Signature]:
+    return plan_signature(sees_images=sees_images, rules=rules)
 
 
 @cache

@@ -16,7 +16,7 @@ from agenticiqa.programs.fusion.equations import mean_tool_score, perceptual_wei
 from agenticiqa.programs.fusion.profile import FusionProfile, NormalAnswer
 from agenticiqa.programs.images.files import digest, source_digest
 from agenticiqa.signatures.answers.level_in_words import level_named
-from agenticiqa.signatures.vocabulary import LEVELS, Level
+from agenticiqa.signatures.vocabulary import LETTERS, LEVELS, Level
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +32,6 @@ OFFLINE_ETA, OFFLINE_MODEL_ERROR = 2.0, 3.0
 SMALLEST_SHARE = 1e-300  # a smaller probability of a level is 0, because its products underflow
 UNDECIDED = 1e-9  # probabilities that differ by less are equal
 JSON = (str, float, int, list, dict, NoneType)
-LETTERS: dict[Level, str] = {"Excellent": "A", "Good": "B", "Fair": "C", "Poor": "D", "Bad": "E"}
 
 
 class ScoreFusion:

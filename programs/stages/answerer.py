@@ -59,7 +59,7 @@ class Answerer(StageModule):
         inputs = {
             **prompt_inputs(image, reference),
             "query": query,
-            "evidence": format_evidence(evidence),
+            "evidence": format_evidence(evidence, rates=False),
             "options": listed or None,
         }
         try:

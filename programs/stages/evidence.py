@@ -1,29 +1,37 @@
 """Format the evidence for a prompt, and find its gaps, contradictions and uncertainties."""
 
 import json
-import re
 from collections.abc import Iterator
 from typing import Any
 
 from agenticiqa.programs.images.files import digest
+from agenticiqa.signatures.lexicon import states_doubt
 from agenticiqa.signatures.types import OVERALL, ExecutorOutput, PlannerOutput
 
-UNCERTAIN = re.compile(r"\b(uncertain|unclear|not sure|cannot tell|can't tell|hard to tell|impossible to tell)\b", re.I)
 Scores = dict[str, dict[str, tuple[str, float]]]
 HIGH_SCORE, LOW_SCORE = 4.0, 2.0
 FAR = 1.0  # least difference between two tools, in levels, that is reported
 
 
-def format_evidence(evidence: ExecutorOutput) -> str:
-    """Return the evidence for a prompt: one titled JSON section per kind, without missing kinds."""
+def format_evidence(evidence: ExecutorOutput, *, rates: bool = True) -> str:
+    """Return the evidence for a prompt: one titled JSON section per kind, without missing kinds.
+
+    If the question ``rates`` the quality, the scores that are part of the mean are separate from the others. Any other
+    question has no mean.
+    """
     sections: list[tuple[str, str]] = []
     if evidence.distortion_analysis:
-        rows = {region: [row.model_dump() for row in rows] for region, rows in evidence.distortion_analysis.items()}
+        rows = {
+            region: [row.model_dump(exclude=None if row.uncertain else {"uncertain"}) for row in rows]
+            for region, rows in evidence.distortion_analysis.items()
+        }
         sections.append(("Distortion analysis", _json(rows)))
-    if evidence.overall_mean is not None:
-        sections.append(("Tool scores (1-5 scale, higher is better)", _json(_rounded(scores_in_mean(evidence)))))
+    scores = scores_in_mean(evidence) if rates else evidence.quality_scores
+    if scores:
+        sections.append(("Tool scores (1-5 scale, higher is better)", _json(_rounded(scores))))
+    if rates and evidence.overall_mean is not None:
         sections.append(("Tool score mean", f"{evidence.overall_mean:.2f}"))
-    if others := scores_in_mean(evidence, are=False):
+    if rates and (others := scores_in_mean(evidence, are=False)):
         sections.append(("Other measurements (1-5 scale, no part of the mean)", _json(_rounded(others))))
     if evidence.notes:
         sections.append(("Notes", _json(evidence.notes)))
@@ -131,12 +139,15 @@ def _beside_own(evidence: ExecutorOutput) -> Iterator[tuple[str, float, str, flo
 
 
 def uncertainties(evidence: ExecutorOutput) -> list[str]:
-    """Return one sentence for each explanation in which the analyst states uncertainty."""
+    """Return one sentence for each analyzed distortion that the analyst is uncertain about.
+
+    An analysis says it in a field; without this field, some words of its explanation do.
+    """
     return [
         f"The analysis of {row.type} in {region} is uncertain: {row.explanation}"
         for region, rows in (evidence.distortion_analysis or {}).items()
         for row in rows
-        if UNCERTAIN.search(row.explanation)
+        if (states_doubt(row.explanation) if row.uncertain is None else row.uncertain)
     ]
 
 

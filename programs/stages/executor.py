@@ -230,7 +230,7 @@ class Executor(StageModule):
             plain=plain,
             single_properties=self._all_count,
         )
-        if rates and own:
+        if rates and own and not self._all_count:
             beside = [region for region in rated if own[0].name not in selected[region].values()]
             compared = self._run(work, with_overall({}, beside, own[:1]))
             calls += [call.model_copy(update={"weight": 0.0}) for call in compared]

@@ -5,12 +5,15 @@ determine the four flags. A replan, made because the evidence was insufficient, 
 of distortions that the question names.
 """
 
+import logging
 from collections.abc import Collection, Hashable
 from typing import Literal
 
 from agenticiqa.programs.tools.tool import find_tool
-from agenticiqa.signatures.planner import PlanAnswer
+from agenticiqa.signatures.planner import PlanAnswer, WholePlanAnswer
 from agenticiqa.signatures.types import GLOBAL, Distortions, PlanFlags, PlannerOutput, unique
+
+logger = logging.getLogger(__name__)
 
 
 def expected_flags(
@@ -145,6 +148,24 @@ def enforce(
         replanning=replanning,
         rates=rates,
     )
+
+
+def as_written(answer: WholePlanAnswer, usable: Collection[str], by_rules: PlannerOutput) -> PlannerOutput:
+    """Return the plan as the model wrote it, without tools that are not ``usable``; log what the rules would set."""
+    written = PlannerOutput(
+        query_type=answer.query_type,
+        query_scope=by_rules.query_scope,
+        distortion_source=answer.distortion_source,
+        distortions=_within_scope(answer) or None,
+        reference_mode=answer.reference_mode,
+        required_tool=unique(tool for name in answer.required_tool if (tool := find_tool(name, usable))) or None,
+        plan=answer.plan.as_flags(),
+    )
+    rules = by_rules.model_dump()
+    if other := [key for key, value in written.model_dump().items() if value != rules[key]]:
+        set_to = ", ".join(f"{key} to {rules[key]}" for key in other)
+        logger.info("planner: the plan is the model's; the rules would have set %s", set_to)
+    return written
 
 
 def _within_scope(answer: PlanAnswer) -> Distortions:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 
+from agenticiqa.configs import PlanRules
 from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.backends.run_context import current
 from agenticiqa.programs.errors import Unanswered, UnknownToolNamed, excerpt
@@ -16,14 +17,14 @@ from agenticiqa.programs.questions.query_type import detect_query_type
 from agenticiqa.programs.questions.regions import names_region
 from agenticiqa.programs.stages import protocols
 from agenticiqa.programs.stages.ask import CheckedPredict, Rejected
-from agenticiqa.programs.stages.plan_rules import enforce, violations
+from agenticiqa.programs.stages.plan_rules import as_written, enforce, violations
 from agenticiqa.programs.stages.protocols import Planned, RejectedAnswers
 from agenticiqa.programs.stages.side_by_side import StageModule, beside
 from agenticiqa.programs.tools.tool import Tool, find_tool, unknown_tool
 from agenticiqa.programs.tools.tool_names import spelled_tools, tool_spellings, without_options
 from agenticiqa.signatures.answers.requested import Requested
 from agenticiqa.signatures.lexicon import distortions_in
-from agenticiqa.signatures.planner import PlanAnswer, plan_signature
+from agenticiqa.signatures.planner import PlanAnswer, WholePlanAnswer, plan_signature
 from agenticiqa.signatures.types import GLOBAL, PlannerOutput, QueryType, unique
 
 logger = logging.getLogger(__name__)
@@ -35,10 +36,12 @@ Prefetch = Callable[[LoadedImage, str, LoadedImage | None], None]  # image, quer
 class Planner(StageModule):
     """A planner that asks a model.
 
-    The model answers what the question asks; the paper's rules set reference mode and flags. A contradictory answer is
-    rejected with the reason. An answer that infers distortions although the question names some is rejected once.
-    Without a usable plan, ``fallback`` (such as the offline planner) plans; without a fallback Unanswered is raised.
-    ``prefetch`` runs while the model makes the first plan, and measures what every plan needs.
+    The model answers what the question asks; the paper's rules set reference mode and flags. With ``rules="check"`` the
+    model writes them, too, and may name regions and tools that the question does not; the log has what the rules would
+    have set. A contradictory answer is rejected with the reason. An answer that infers distortions although the
+    question names some is rejected once. Without a usable plan, ``fallback`` (such as the offline planner) plans;
+    without a fallback Unanswered is raised. ``prefetch`` runs while the model makes the first plan, and measures what
+    every plan needs.
     """
 
     def __init__(
@@ -48,29 +51,32 @@ class Planner(StageModule):
         backend: Backend | None = None,
         attempts: int = 3,
         sees_images: bool = True,
+        rules: PlanRules = "fill",
         fallback: protocols.PlannerStage | None = None,
         prefetch: Prefetch | None = None,
     ) -> None:
         super().__init__()
-        signature = plan_signature(sees_images=sees_images)
+        signature = plan_signature(sees_images=sees_images, rules=rules)
         self.ask: CheckedPredict[PlanAnswer] = CheckedPredict(
             signature, stage="planner", backend=backend, attempts=attempts
         )
         self.toolbox = toolbox
-        self.sees_images = sees_images
+        self.sees_images, self.rules = sees_images, rules
         self.fallback = fallback
         self.prefetch = prefetch
 
     def forward(self, image: LoadedImage, query: str, reference: LoadedImage | None, feedback: str) -> Planned:
         """See ``protocols.PlannerStage``. Raises UnknownToolNamed when the question itself names an unknown tool."""
         doubted, tools = False, spelled_tools(query, self.toolbox)
-        requested = Requested(choices={"required_tool": tools})
+        usable = nameable(self.toolbox, query, reference_given=reference is not None)
+        requested = Requested(choices={"required_tool": usable if self.rules == "check" else tools})
         dropped: list[str] = []
 
         def check(answer: PlanAnswer) -> None:
             nonlocal doubted
             refuse_unknown_tools(answer.required_tool, query, self.toolbox, image.source)
-            dropped[:] = drop_unnamed(answer, f"{query}\n{feedback}", tools, self.toolbox)
+            if self.rules == "fill":
+                dropped[:] = drop_unnamed(answer, f"{query}\n{feedback}", tools, self.toolbox)
             wrong = violations(answer)
             if not doubted and (overlooked := distortions_overlooked(answer, query)):
                 doubted = True  # the lexicon may be wrong, so a repeated answer is accepted
@@ -86,12 +92,14 @@ class Planner(StageModule):
                 replanning=bool(feedback),
                 rates=detect_query_type(query) is QueryType.SCORING,
             )
+            if isinstance(answer, WholePlanAnswer):
+                return Planned(as_written(answer, usable, plan), rejected)
             note_set_by_rules(answer, plan)
             current().usage.note_parsing(self.ask.stage, dropped)
             return Planned(plan, rejected)
 
         inputs = {
-            "available_tools": nameable(self.toolbox, query, reference_given=reference is not None),
+            "available_tools": ", ".join(usable),
             "query": query,
             "feedback": feedback or None,
             **(prompt_inputs(image, reference) if self.sees_images else {}),
@@ -117,14 +125,14 @@ class Planner(StageModule):
         logger.warning("%s: %s; %s", self.ask.stage, reason, remedy, extra=fields)
 
 
-def nameable(toolbox: Mapping[str, Tool], query: str, *, reference_given: bool) -> str:
-    """List the tools that a question may name: the applicable ones, and all others that it mentions.
+def nameable(toolbox: Mapping[str, Tool], query: str, *, reference_given: bool) -> list[str]:
+    """Return the tools that a question may name: the applicable ones, and all others that it mentions.
 
     Without a reference, full-reference tools are omitted; the executor reports an error if the question names one.
     """
-    return ", ".join(
+    return [
         name for name, tool in toolbox.items() if reference_given or tool.kind == "NR" or name.lower() in query.lower()
-    )
+    ]
 
 
 def distortions_overlooked(answer: PlanAnswer, query: str) -> str:

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.errors import Unanswered
 from agenticiqa.programs.events import event
+from agenticiqa.programs.questions.query_type import detect_query_type
 from agenticiqa.programs.stages import progress
 from agenticiqa.programs.stages.ask import CheckedPredict
 from agenticiqa.programs.stages.evidence import contradictions, format_evidence, gaps, uncertainties
 from agenticiqa.programs.stages.protocols import Decided, ReplanVerdict
 from agenticiqa.programs.stages.side_by_side import StageModule
 from agenticiqa.signatures.replan import DecideReplan, Decision
-from agenticiqa.signatures.types import PARSING_FAILED, ExecutorOutput, PlannerOutput, SummarizerOutput
+from agenticiqa.signatures.types import PARSING_FAILED, ExecutorOutput, PlannerOutput, QueryType, SummarizerOutput
 
 logger = logging.getLogger(__name__)
 
@@ -60,10 +61,11 @@ class Replan(StageModule):
         """See ``protocols.ReplanStage``. Without a usable decision of the model, there are no reasons to plan again."""
         if self.judge is None:
             return ReplanVerdict()
+        rates = detect_query_type(query, plan.query_type) is QueryType.SCORING
         inputs = {
             "query": query,
             "plan": plan.model_dump_json(),
-            "evidence": format_evidence(evidence),
+            "evidence": format_evidence(evidence, rates=rates),
             "doubts": "\n".join(doubts(evidence)),
         }
         try:

@@ -12,18 +12,15 @@ from typing import Any
 from pydantic import ValidationError
 
 from agenticiqa.programs.errors import Unanswered
-from agenticiqa.programs.fusion.formula import LETTERS, Probabilities, ScoreFusion
+from agenticiqa.programs.fusion.formula import Probabilities, ScoreFusion
 from agenticiqa.programs.stages.protocols import Scored
 from agenticiqa.signatures.answers.answer_fields import begun_answer
 from agenticiqa.signatures.answers.json_text import ends_in_thoughts, without_thoughts
-from agenticiqa.signatures.answers.letters import letter_of
 from agenticiqa.signatures.answers.level_in_words import level_named
-from agenticiqa.signatures.answers.levels import LevelProbs, stated_level
+from agenticiqa.signatures.answers.levels import LevelProbs, chosen_level, stated_level
 from agenticiqa.signatures.summarizer import CONTRADICTED, Answer, ScoredAnswer
 from agenticiqa.signatures.types import ProbabilitySource
-from agenticiqa.signatures.vocabulary import LEVELS
 
-CHOICES = {letter: level for level, letter in LETTERS.items()}
 NO_REASON = "The model gave no reason."
 
 _REFUSES = re.compile(r"\b(sorry|cannot|can't|can’t|unable|apologi[sz]e|not able)\b", re.IGNORECASE)
@@ -41,7 +38,7 @@ def salvaged_score(gave_up: Unanswered, fusion: ScoreFusion) -> Scored | None:
         reasoning = _text(written, "quality_reasoning")
         shares, level = _shares(written), stated_level(written.get("quality_level"))
         if level is None and written.get("quality_level") is None:
-            level = _chosen_level(_text(begun_answer(text, "answer", Answer), "final_answer"))
+            level = chosen_level(_text(begun_answer(text, "answer", Answer), "final_answer"))
         if shares and (level is None or shares[level] >= CONTRADICTED * max(shares.values())):
             return _scored(gave_up, shares, "salvaged_probs", reasoning)
         if shares is None and level is not None and level_named(reasoning) in (None, level):
@@ -75,15 +72,6 @@ def _shares(written: Mapping[str, Any]) -> Probabilities | None:
     with suppress(ValidationError):
         return LevelProbs.model_validate(written.get("quality_probs")).probabilities()
     return None
-
-
-def _chosen_level(answer: str) -> int | None:
-    """Return the level that a final answer names, by its name, number or letter: "Fair", "C", "C. Fair".
-
-    The letters A to E stand for the levels from Excellent to Bad, as in the paper.
-    """
-    letter = letter_of(answer, CHOICES)
-    return stated_level(answer) if letter is None else LEVELS[CHOICES[letter]]
 
 
 def _words(text: str) -> str:

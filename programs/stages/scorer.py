@@ -1,7 +1,9 @@
 """The Scorer: a model gives probabilities over the five quality levels (paper, Sec. 3.3)."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, TypeAlias
 
+from agenticiqa.configs import Rating
 from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.errors import Unanswered
 from agenticiqa.programs.fusion.formula import ScoreFusion, level_name
@@ -13,18 +15,28 @@ from agenticiqa.programs.stages.protocols import Scored
 from agenticiqa.programs.stages.salvage import NO_REASON, salvaged_score
 from agenticiqa.programs.stages.side_by_side import StageModule
 from agenticiqa.signatures.answers.answer_fields import begun_answer
-from agenticiqa.signatures.answers.levels import stated_level
+from agenticiqa.signatures.answers.levels import chosen_level, stated_level
 from agenticiqa.signatures.answers.tokens import gives_levels, level_in_tokens, level_probabilities_from_tokens
-from agenticiqa.signatures.summarizer import NamedLevel, ScoredAnswer, ScoreQuality, level_only
+from agenticiqa.signatures.summarizer import (
+    ChosenLetter,
+    NamedLevel,
+    ScoredAnswer,
+    ScoreQuality,
+    letter_only,
+    level_only,
+)
 from agenticiqa.signatures.types import ExecutorOutput, ProbabilitySource
-from agenticiqa.signatures.vocabulary import LEVELS
+from agenticiqa.signatures.vocabulary import LETTERS, LEVELS
+
+RatingAnswer: TypeAlias = ScoredAnswer | NamedLevel | ChosenLetter
 
 
 class Scorer(StageModule):
     """A scorer that asks a model for its probabilities over the quality levels.
 
     A model that reports its tokens is asked for the level and the reason only, and the probabilities are those of the
-    token that names the level, also if the rest of the answer was cut off or broken. Any other model writes them as
+    token that names the level, also if the rest of the answer was cut off or broken. With ``rating="letter"`` it
+    chooses among A to E instead, as in the paper. Any other model writes them as
     ``quality_probs`` (log-probabilities, probabilities, percentages or weights). Otherwise they come from the valid
     parts of rejected answers, unless ``strict``. ``source`` names the kind.
     """
@@ -36,15 +48,16 @@ class Scorer(StageModule):
         attempts: int = 3,
         fusion: ScoreFusion | None = None,
         strict: bool = False,
+        rating: Rating = "level",
     ) -> None:
         super().__init__()
-        self.ask: CheckedPredict[ScoredAnswer | NamedLevel] = CheckedPredict(
+        self.ask: CheckedPredict[RatingAnswer] = CheckedPredict(
             ScoreQuality,
             stage="scoring",
             backend=backend,
             attempts=attempts,
             reads_tokens=True,
-            token_form=TokenForm(level_only, gives_levels, level_begun),
+            token_form=FORMS[rating],
         )
         self.fusion = fusion or ScoreFusion()
         self.strict = strict
@@ -84,12 +97,30 @@ def level_begun(text: str) -> NamedLevel | None:
     level = stated_level(written.get("quality_level"))
     if level is None:
         return None
+    return NamedLevel(quality_level=level_name(level), quality_reasoning=_reason(written))
+
+
+def letter_begun(text: str) -> ChosenLetter | None:
+    """Return the letter that a broken answer chooses, with its reason as far as it goes; ``None`` without a letter."""
+    written = begun_answer(text, "assessment", ChosenLetter)
+    level = chosen_level(str(written.get("final_answer", "")))
+    if level is None:
+        return None
+    return ChosenLetter(final_answer=LETTERS[level_name(level)], quality_reasoning=_reason(written))
+
+
+def _reason(written: Mapping[str, Any]) -> str:
     reason = written.get("quality_reasoning")
-    said = reason.strip() if isinstance(reason, str) else ""
-    return NamedLevel(quality_level=level_name(level), quality_reasoning=said or NO_REASON)
+    return (reason.strip() if isinstance(reason, str) else "") or NO_REASON
 
 
-def refuse_other_level(assessment: ScoredAnswer | NamedLevel, logprobs: Any) -> None:
+FORMS: Mapping[Rating, TokenForm[RatingAnswer]] = {
+    "level": TokenForm(level_only, gives_levels, level_begun),
+    "letter": TokenForm(letter_only, gives_levels, letter_begun),
+}
+
+
+def refuse_other_level(assessment: RatingAnswer, logprobs: Any) -> None:
     """Raise Rejected if the tokens with the log-probabilities spell another level than the text."""
     spelled = level_in_tokens(logprobs)
     if spelled is not None and spelled != LEVELS[assessment.quality_level]:

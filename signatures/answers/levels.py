@@ -13,8 +13,9 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
+from agenticiqa.signatures.answers.letters import letter_of
 from agenticiqa.signatures.types import LEVEL_KEYS, LevelKey, Strict
-from agenticiqa.signatures.vocabulary import LEVELS, closest
+from agenticiqa.signatures.vocabulary import CHOICES, LEVELS, closest
 
 NEVER = -1000.0  # the log-probability of zero, as a finite number: exp gives exactly 0
 NEARLY = 0.05  # maximum difference of the sum of the exponentials of log-probabilities from 1
@@ -152,6 +153,15 @@ def stated_level(value: Any) -> int | None:
         return None
     levels = {_level_of(token) for token in _TOKEN.findall(text) if token not in FILLERS}
     return levels.pop() if len(levels) == 1 else None
+
+
+def chosen_level(answer: str) -> int | None:
+    """Return the level that a choice names by its letter, name or number: "C", "C. Fair", "Fair", "3"; else ``None``.
+
+    The letters A to E stand for the levels from Excellent to Bad, as in the paper.
+    """
+    letter = letter_of(answer, CHOICES)
+    return stated_level(answer) if letter is None else LEVELS[CHOICES[letter]]
 
 
 def _level_of(token: str) -> int | None:

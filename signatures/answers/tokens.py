@@ -1,5 +1,7 @@
 """Read the probability of each quality level from the log-probabilities of the tokens that name it.
 
+An answer names its level under ``quality_level``, or chooses the letter of one, A to E, under ``final_answer``.
+
 ``level_words`` is for Q-Align (Wu et al., ICML 2024), OneAlign, DeQA-Score and Q-ReAlign: it takes the softmax over the
 logits of the first tokens of the words excellent, good, fair, poor and bad. The words begin with five different
 letters, so their first tokens differ with any tokenizer.
@@ -14,9 +16,9 @@ from typing import Any, NamedTuple
 
 from dspy import lm15
 
-from agenticiqa.signatures.answers.levels import stated_level
+from agenticiqa.signatures.answers.levels import chosen_level, stated_level
 from agenticiqa.signatures.types import MassFrom
-from agenticiqa.signatures.vocabulary import LEVELS
+from agenticiqa.signatures.vocabulary import CHOICES, LEVELS
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +33,19 @@ MOST_MASS = 1.01  # a larger sum is not rounding: the values are not log-probabi
 WORDS = {name.lower(): level for name, level in LEVELS.items()}
 NAMES = WORDS | {str(level): level for level in LEVELS.values()}
 
-_FIELD = '"quality_level"'
+
+class LevelField(NamedTuple):
+    """A field that names a level: what its tokens may spell, in lower case, and how its whole value is read."""
+
+    names: Mapping[str, int]
+    read: Callable[[str], int | None]
+
+
+# An answer's own field comes first, because an answer with a level may have further keys.
+FIELDS = {
+    "quality_level": LevelField(NAMES, stated_level),
+    "final_answer": LevelField({letter.lower(): LEVELS[name] for letter, name in CHOICES.items()}, chosen_level),
+}
 _BEFORE_VALUE = re.compile(r'\s*:\s*"?\s*')
 _VALUE = re.compile(r'\s*+:\s*+"?([^",}\n]++)["},\n]')
 _WORD = re.compile(r"""[\s"':,{]*([^\W_]+)(?=[\s"',}]|$)""")
@@ -65,15 +79,15 @@ def level_probabilities_from_tokens(logprobs: Any, *, in_schema: bool = False) -
     place = _level_place([str(_get(token, "token")) for token in tokens])
     if place is None:
         return None
-    at, before = place
+    at, before, names = place
     # A grammar may exclude the most probable tokens, so within a schema only those that name a level are compared.
-    names_level = partial(_levels_meant, before) if in_schema else None
+    names_level = partial(_levels_meant, names, before) if in_schema else None
     alternatives = _alternatives(tokens[at], names_level)
     if alternatives is None:
         return None
     shares, beside = dict.fromkeys(sorted(LEVELS.values()), 0.0), 0.0
     for text, share in alternatives:
-        meant = _levels_meant(before, text)
+        meant = _levels_meant(names, before, text)
         for level in meant:
             shares[level] += share
         if not meant:
@@ -107,9 +121,13 @@ def level_words(logprobs: Any) -> LevelReading | None:
 
 def level_in_tokens(logprobs: Any) -> int | None:
     """Return the level that the tokens spell where the answer names its level; ``None`` if it is incomplete."""
-    _, field, rest = "".join(map(_text, tokens_of(logprobs))).rpartition(_FIELD)
-    spelled = _VALUE.match(rest) if field else None
-    return stated_level(spelled[1]) if spelled else None
+    text = "".join(map(_text, tokens_of(logprobs)))
+    for name, field in FIELDS.items():
+        _, found, rest = text.rpartition(f'"{name}"')
+        if found:
+            spelled = _VALUE.match(rest)
+            return field.read(spelled[1]) if spelled else None
+    return None
 
 
 def level_token_only(logprobs: Sequence[lm15.TokenLogprob]) -> tuple[lm15.TokenLogprob, ...]:
@@ -121,28 +139,31 @@ def level_token_only(logprobs: Sequence[lm15.TokenLogprob]) -> tuple[lm15.TokenL
     place = _level_place([logprob.token for logprob in logprobs])
     if place is None:
         return tuple(logprobs)
-    at, _ = place
+    at = place[0]
     return *_joined(logprobs[:at]), logprobs[at], *_joined(logprobs[at + 1 :])
 
 
-def _level_place(tokens: Sequence[str]) -> tuple[int, str] | None:
-    """Return the index of the token in which the name of the level begins, and its text before that name."""
+def _level_place(tokens: Sequence[str]) -> tuple[int, str, Mapping[str, int]] | None:
+    """Return the index of the token in which the name of the level begins, its text before it, and the names there."""
     text, starts = "", []
     for token in tokens:
         starts.append(len(text))
         text += token.translate(_MARKS)
-    field = text.rfind(_FIELD)  # the last of two JSON objects counts
-    opening = _BEFORE_VALUE.match(text, field + len(_FIELD)) if field >= 0 else None
-    if opening is None or opening.end() >= len(text):
-        return None
-    at = max(index for index, start in enumerate(starts) if start <= opening.end())
-    return at, text[starts[at] : opening.end()]
+    for name, field in FIELDS.items():
+        place = text.rfind(f'"{name}"')  # the last of two JSON objects counts
+        if place >= 0:
+            opening = _BEFORE_VALUE.match(text, place + len(name) + 2)
+            if opening is None or opening.end() >= len(text):
+                return None
+            at = max(index for index, start in enumerate(starts) if start <= opening.end())
+            return at, text[starts[at] : opening.end()], field.names
+    return None
 
 
-def _levels_meant(before: str, text: str) -> list[int]:
+def _levels_meant(names: Mapping[str, int], before: str, text: str) -> list[int]:
     """Return the levels that an alternative names or begins to name after the text ``before``."""
     begun = _WORD.match(text.removeprefix(before))
-    return [level for name, level in NAMES.items() if begun and name.startswith(begun[1].lower())]
+    return [level for name, level in names.items() if begun and name.startswith(begun[1].lower())]
 
 
 def _alternatives(token: Any, is_possible: Callable[[str], object] | None = None) -> list[tuple[str, float]] | None:

@@ -80,6 +80,7 @@ def test_the_shipped_default_has_no_key_and_no_address_in_it() -> None:
     assert {key for stage in STAGES for key in yaml.safe_load(text)[stage]} <= {
         *PlannerConfig.model_fields,
         "select",
+        "rating",
     }
     assert "http" not in text
     assert "sk-" not in text

@@ -1,4 +1,4 @@
-"""Requested answers: strict JSON schemas, and lenient parsing of the documents' nested forms."""
+"""Requested answers: strict JSON schemas, and lenient parsing of the specification's nested forms."""
 
 import json
 import math
@@ -56,7 +56,13 @@ VALID: dict[str, dict[str, Any]] = {
     "detection": {"distortion_set": [{"region": "Global", "distortions": ["Noise", "Blurs"]}]},
     "analysis": {
         "distortion_analysis": [
-            {"region": "Global", "type": "Noise", "severity": "slight", "explanation": "Grain in the sky."}
+            {
+                "region": "Global",
+                "type": "Noise",
+                "severity": "slight",
+                "explanation": "Grain in the sky.",
+                "uncertain": True,
+            }
         ]
     },
     "selection": {"selected_tools": [{"region": "Global", "distortion": "Noise", "tool": "GMSD"}]},
@@ -160,8 +166,8 @@ def test_the_planner_works_without_images() -> None:
     assert blind.instructions == Plan.instructions
 
 
-def test_the_documents_nested_plan_is_accepted() -> None:
-    documents = {
+def test_the_specifications_nested_plan_is_accepted() -> None:
+    written = {
         **VALID["plan"],
         "reference_mode": "No-Reference",
         "plan": FLAGS,
@@ -170,12 +176,12 @@ def test_the_documents_nested_plan_is_accepted() -> None:
         "required_tool": None,
         "distortion_source": "explicit",
     }
-    answer = PlanAnswer.model_validate(documents)
+    answer = PlanAnswer.model_validate(written)
     assert answer.query_scope == ["Global"]
     assert (answer.by_region(), answer.required_tool) == ({"Global": ["Blurs", "Noise"]}, [])
     assert (answer.stated, answer.notes) == ({"reference_mode": "No-Reference", "plan": FLAGS}, [])
-    assert PlanAnswer.model_validate({**documents, "required_tool": "GMSD"}).required_tool == ["GMSD"]
-    assert PlanAnswer.model_validate({**documents, "distortions": None}).by_region() == {}
+    assert PlanAnswer.model_validate({**written, "required_tool": "GMSD"}).required_tool == ["GMSD"]
+    assert PlanAnswer.model_validate({**written, "distortions": None}).by_region() == {}
 
 
 def test_a_plan_that_names_a_region_twice_keeps_both_lists() -> None:
@@ -210,7 +216,15 @@ def test_a_box_that_is_not_four_numbers_is_refused(box: list[float]) -> None:
         (
             Analysis,
             {"distortion_analysis": {"car": [{"type": "blur", "severity": "heavy", "explanation": "x"}], "sky": []}},
-            [{"region": "car", "type": "Blurs", "severity": "severe", "explanation": "x"}],
+            [
+                {
+                    "region": "car",
+                    "type": "Blurs",
+                    "severity": "severe",
+                    "explanation": "x",
+                    "uncertain": False,
+                }
+            ],
         ),
         (
             Selection,
@@ -222,7 +236,7 @@ def test_a_box_that_is_not_four_numbers_is_refused(box: list[float]) -> None:
         ),
     ],
 )
-def test_the_documents_mapping_by_region_is_accepted(model: type[BaseModel], nested: Any, rows: Any) -> None:
+def test_the_specifications_mapping_by_region_is_accepted(model: type[BaseModel], nested: Any, rows: Any) -> None:
     (read,) = model.model_validate(nested).model_dump().values()
     assert read == rows
 

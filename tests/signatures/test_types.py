@@ -19,7 +19,7 @@ from agenticiqa.signatures.types import (
     ToolCall,
 )
 from agenticiqa.signatures.vocabulary import DISTORTIONS, SEVERITIES
-from support.documents import PLAN
+from support.specification import PLAN
 
 NO_FLAGS = dict.fromkeys(("distortion_detection", "distortion_analysis", "tool_selection", "tool_execution"), False)
 ROW = {"type": "Blurs", "severity": "moderate", "explanation": "Edges appear soft."}
@@ -89,7 +89,7 @@ def test_models_round_trip_through_json(value: BaseModel) -> None:
     assert type(value).model_validate(json.loads(json.dumps(value.model_dump(mode="json"), allow_nan=False))) == value
 
 
-def test_the_documents_example_of_a_plan_is_in_its_schema() -> None:
+def test_the_specifications_example_of_a_plan_is_in_its_schema() -> None:
     assert PlannerOutput.model_json_schema()["examples"] == [PLAN]
     assert PlannerOutput.model_validate(PLAN).model_dump() == PLAN
 
@@ -195,13 +195,13 @@ def test_everyday_words_are_folded_into_the_vocabulary(key: str, word: str, mean
     assert getattr(DistortionAnalysis.model_validate({**ROW, key: word}), key) == meant
 
 
-def test_the_evidence_is_serialised_as_the_documents_have_it() -> None:
-    documents = {
+def test_the_evidence_is_serialised_as_the_specification_has_it() -> None:
+    written = {
         "distortion_analysis": {"Global": [ROW]},
         "quality_scores": {"Global": {"Blurs": ["TOPIQ_FR", 2.6]}},
     }
-    evidence = ExecutorOutput.model_validate(documents)
-    assert json.loads(evidence.model_dump_json(include=set(documents))) == documents
+    evidence = ExecutorOutput.model_validate(written)
+    assert json.loads(evidence.model_dump_json(include=set(written))) == written
 
 
 def test_a_rating_is_based_on_the_tools_with_a_weight() -> None:
@@ -255,5 +255,5 @@ def test_evidence_is_empty_without_an_analysis_and_without_a_score(fields: dict[
     assert ExecutorOutput.model_validate(fields).is_empty() is empty
 
 
-def test_query_types_are_the_documents_three() -> None:
+def test_query_types_are_the_specifications_three() -> None:
     assert [kind.name for kind in QueryType] == ["SCORING", "MCQ", "EXPLANATION"]

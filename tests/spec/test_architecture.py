@@ -10,10 +10,10 @@ from agenticiqa.programs.fusion.formula import ScoreFusion
 from agenticiqa.programs.graph import AgenticIQAState, decide_next_node, executor_node, planner_node, summarizer_node
 from agenticiqa.programs.stages.evidence import gaps
 from agenticiqa.signatures.types import ExecutorOutput, SummarizerOutput
-from support.documents import ASSESSMENT, LOG_PROBS, PLAN
 from support.fake_server import field_of, has_field, stage_of
 from support.nodes import RATE, evidence, plan, scripted, state
 from support.scripted_answers import LOOK_AGAIN, unsure
+from support.specification import ASSESSMENT, LOG_PROBS, PLAN
 
 LEVELS = range(1, 6)
 

@@ -15,9 +15,9 @@ from agenticiqa.programs.backends.connect import connect
 from agenticiqa.programs.errors import Unanswered
 from agenticiqa.programs.graph import AgenticIQAState, planner_node
 from agenticiqa.signatures.types import PlannerOutput
-from support.documents import PLAN
 from support.fake_server import bad_json, by_stage, fake_server, field_of, images_of, server_error, text_of
 from support.nodes import Config, configured, scripted
+from support.specification import PLAN
 
 BLURRY = "Is the vehicle blurry?"
 ALL_ON = dict.fromkeys(PLAN["plan"], True)

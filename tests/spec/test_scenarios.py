@@ -1,4 +1,4 @@
-"""Every scenario of the requirement documents has a test, and every test here has a scenario."""
+"""Every scenario of the specification has a test, and every test here has a scenario."""
 
 import re
 from collections import Counter
@@ -26,15 +26,15 @@ class Scenario(NamedTuple):
 
 
 @cache
-def documents() -> dict[str, dict[str, Any]]:
+def parts() -> dict[str, dict[str, Any]]:
     return yaml.safe_load((HERE / "scenarios.yaml").read_text(encoding="utf-8"))
 
 
 def scenarios() -> list[Scenario]:
     return [
-        Scenario(name, row["requirement"], row["scenario"], row["test"], document["tests"], row.get("settled"))
-        for name, document in documents().items()
-        for row in document["scenarios"]
+        Scenario(name, row["requirement"], row["scenario"], row["test"], part["tests"], row.get("settled"))
+        for name, part in parts().items()
+        for row in part["scenarios"]
     ]
 
 
@@ -48,7 +48,7 @@ def table() -> str:
 
 
 def name_of(row: Scenario, shared: bool) -> str:
-    """Return the name of a test: the title in snake case, after the document if two documents share the title."""
+    """Return the name of a test: the title in snake case, after the part if two parts share the title."""
     words = re.sub(r"[^a-z0-9_]+", "_", row.title.lower().replace("'", "")).strip("_")
     return f"test_{row.document.replace('-', '_')}_{words}" if shared else f"test_{words}"
 
@@ -59,7 +59,7 @@ def collected(session: pytest.Session, path: Path) -> list[pytest.Function]:
     return [item for item in found if isinstance(item, pytest.Function)]
 
 
-def test_the_list_has_every_documents_number_of_scenarios() -> None:
+def test_the_list_has_each_parts_number_of_scenarios() -> None:
     """27, 12, 14 and 15 make 68, and each is listed once."""
     rows = scenarios()
     assert Counter(row.document for row in rows) == COUNTS, table()
@@ -77,24 +77,24 @@ def test_each_test_is_named_after_its_scenario() -> None:
 
 def test_each_scenario_has_a_test_that_runs_and_each_test_a_scenario(request: pytest.FixtureRequest) -> None:
     """Pytest collects exactly the listed tests from the file of each document, and skips none."""
-    for document in documents().values():
-        items = collected(request.session, HERE / document["tests"])
-        listed = {row.test for row in scenarios() if row.file == document["tests"]}
-        assert {item.originalname for item in items} == listed, f"{document['tests']} differs from the list:\n{table()}"
+    for part in parts().values():
+        items = collected(request.session, HERE / part["tests"])
+        listed = {row.test for row in scenarios() if row.file == part["tests"]}
+        assert {item.originalname for item in items} == listed, f"{part['tests']} differs from the list:\n{table()}"
         for item in items:
             assert (item.function.__doc__ or "").endswith("."), f"{item.name} has no docstring that ends with a period"
             for name in ("skip", "skipif", "xfail"):
                 assert item.get_closest_marker(name) is None, f"{item.name} is skipped by {name}"
-        assert "skip(" not in (HERE / document["tests"]).read_text(encoding="utf-8"), "a test skips itself"
+        assert "skip(" not in (HERE / part["tests"]).read_text(encoding="utf-8"), "a test skips itself"
     files = {path.name for path in HERE.glob("test_*.py")}
-    assert files == EXTRAS | {document["tests"] for document in documents().values()}
+    assert files == EXTRAS | {part["tests"] for part in parts().values()}
 
 
-def test_the_titles_are_those_of_the_documents() -> None:
-    """The list has the titles of the documents in their order; the architecture has no scenario."""
+def test_the_titles_are_those_of_the_specification() -> None:
+    """The list has the titles of the specification in their order; the architecture has no scenario."""
     if not TEXTS.is_dir():
-        pytest.skip(f"no requirement documents at {TEXTS}")
+        pytest.skip(f"no specification at {TEXTS}")
     texts = {path.name.partition("_")[0]: path.read_text(encoding="utf-8") for path in TEXTS.glob("*.txt")}
     said = {number: re.findall(r"^#### Scenario: (.+?)\s*$", text, re.M) for number, text in texts.items()}
-    listed = {document["text"]: [row["scenario"] for row in document["scenarios"]] for document in documents().values()}
+    listed = {part["text"]: [row["scenario"] for row in part["scenarios"]] for part in parts().values()}
     assert {number: titles for number, titles in said.items() if titles} == listed

@@ -16,9 +16,9 @@ from agenticiqa.programs.fusion.formula import ScoreFusion
 from agenticiqa.programs.graph import planner_node, summarizer_node
 from agenticiqa.signatures.summarizer import AnswerQuestion
 from agenticiqa.signatures.types import PARSING_FAILED, UNABLE, ExecutorOutput, SummarizerOutput
-from support.documents import ANSWER, ASSESSMENT, LOG_PROBS
 from support.fake_server import Answer, bad_json, by_stage, fake_server, field_of, images_of, stage_of, text_of
 from support.nodes import RATE, WHY, WORST, configured, evidence, plan, scripted, sections, state
+from support.specification import ANSWER, ASSESSMENT, LOG_PROBS
 
 SAID: dict[str, Answer | list[Answer]] = {"answer": ANSWER, "assessment": ASSESSMENT}
 

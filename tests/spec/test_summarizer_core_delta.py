@@ -11,9 +11,9 @@ from agenticiqa.programs.fusion.formula import ScoreFusion
 from agenticiqa.programs.graph import summarizer_node
 from agenticiqa.programs.questions.query_type import detect_query_type
 from agenticiqa.signatures.types import QueryType, SummarizerOutput
-from support.documents import ANSWER, ASSESSMENT, LOG_PROBS
 from support.fake_server import field_of, images_of, stage_of, text_of
 from support.nodes import WHY, WORST, evidence, plan, scripted, sections, state
+from support.specification import ANSWER, ASSESSMENT, LOG_PROBS
 
 SAID = {"assessment": ASSESSMENT, "answer": ANSWER}
 TOTAL = sum(math.exp(log) for log in LOG_PROBS.values())

@@ -11,9 +11,9 @@ from pydantic import ValidationError
 from agenticiqa.programs.graph import AgenticIQAState, decide_next_node, executor_node, planner_node, summarizer_node
 from agenticiqa.programs.stages.replan import remember
 from agenticiqa.signatures.types import SummarizerOutput
-from support.documents import ANSWER, ASSESSMENT, PLAN
 from support.fake_server import has_field
 from support.nodes import RATE, evidence, plan, scripted, state
+from support.specification import ANSWER, ASSESSMENT, PLAN
 
 SAID = {"assessment": ASSESSMENT, "answer": ANSWER}
 QA_EXAMPLE: dict[str, Any] = {

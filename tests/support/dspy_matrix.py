@@ -246,7 +246,7 @@ class Model:
             return {"distortion_set": [{"region": region, "distortions": [distortion]}]}
         if signature is AnalyzeDistortions:
             row = {"region": region, "type": distortion, "severity": "slight"}
-            return {"distortion_analysis": [{**row, "explanation": "It is uncertain whether the edges are soft."}]}
+            return {"distortion_analysis": [{**row, "explanation": "The edges may be soft.", "uncertain": True}]}
         if signature is SelectTools:
             return {"selected_tools": [{"region": region, "distortion": distortion, "tool": "BLUR-EXTENT"}]}
         if signature is ScoreQuality:

@@ -62,7 +62,13 @@ def analyse(severity: str) -> Any:
     def answer(request: Body) -> dict[str, Any]:
         return {
             "distortion_analysis": [
-                {"region": region, "type": name, "severity": severity, "explanation": f"{name} in {region}."}
+                {
+                    "region": region,
+                    "type": name,
+                    "severity": severity,
+                    "explanation": f"{name} in {region}.",
+                    "uncertain": False,
+                }
                 for region, name in pairs(request)
             ]
         }
@@ -74,7 +80,13 @@ def unsure(request: Body) -> dict[str, Any]:
     """Return an analysis with a doubt about every distortion."""
     return {
         "distortion_analysis": [
-            {"region": region, "type": name, "severity": "slight", "explanation": f"It is unclear if {name} is there."}
+            {
+                "region": region,
+                "type": name,
+                "severity": "slight",
+                "explanation": f"{name} may be there.",
+                "uncertain": True,
+            }
             for region, name in pairs(request)
         ]
     }

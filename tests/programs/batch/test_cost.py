@@ -198,7 +198,7 @@ def detect(request: Body) -> dict[str, Any]:
 
 
 def analyse(request: Body) -> dict[str, Any]:
-    seen = {"severity": "moderate", "explanation": EXPLANATION}
+    seen = {"severity": "moderate", "explanation": EXPLANATION, "uncertain": False}
     return {"distortion_analysis": [{"region": r, "type": d, **seen} for r, d in pairs(request)]}
 
 

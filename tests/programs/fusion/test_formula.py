@@ -9,10 +9,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from agenticiqa.programs.fusion.equations import softmax
-from agenticiqa.programs.fusion.formula import LETTERS, ScoreFusion, level_name
+from agenticiqa.programs.fusion.formula import ScoreFusion, level_name
 from agenticiqa.programs.fusion.interval import fused_score
 from agenticiqa.signatures.types import ExecutorOutput
-from agenticiqa.signatures.vocabulary import LEVELS
+from agenticiqa.signatures.vocabulary import LETTERS, LEVELS
 from support.profiles import TYPICAL
 
 FUSION = ScoreFusion()

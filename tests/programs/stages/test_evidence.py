@@ -1,7 +1,10 @@
 """Gaps in the evidence are found with the list of distortions that the Executor used."""
 
+import pytest
+
 from agenticiqa.programs.offline.answers.planner import plan_question
-from agenticiqa.programs.stages.evidence import contradictions, gaps
+from agenticiqa.programs.stages.evidence import contradictions, format_evidence, gaps, uncertainties
+from agenticiqa.signatures.executor import Analysis
 from agenticiqa.signatures.types import DistortionAnalysis, ExecutorOutput, PlanFlags, PlannerOutput, ToolCall
 
 
@@ -51,3 +54,46 @@ def test_an_overall_score_contradicts_the_whole_analysis_only() -> None:
     assert contradictions(only_noise) == [
         "Contradictory evidence for Global: no distortion is visible but NOISE-SIGMA scores 1.20"
     ]
+
+
+def test_a_question_that_is_no_rating_has_all_scores_together_and_no_mean() -> None:
+    """The tool for the question's distortion is not part of a mean that no answer uses."""
+    calls = [
+        ToolCall(region="Global", distortion=name, tool=tool, raw=score, calibrated=score, weight=weight, ms=1)
+        for name, tool, score, weight in (("Overall", "LEARNED-IQA", 2.1, 1.0), ("Noise", "NOISE-SIGMA", 1.8, 0.0))
+    ]
+    scores = {"Global": {call.distortion: (call.tool, call.raw or 0.0) for call in calls}}
+    evidence = ExecutorOutput(quality_scores=scores, tool_log=calls)
+    asked = format_evidence(evidence, rates=False)
+    assert '{"Global": {"Overall": ["LEARNED-IQA", 2.1], "Noise": ["NOISE-SIGMA", 1.8]}}' in asked
+    assert "mean" not in asked
+    assert "Other measurements (1-5 scale, no part of the mean)" in format_evidence(evidence)
+
+
+DOUBTS = [
+    ("may be blurred", True, 1),
+    ("possibly soft", True, 1),
+    ("low confidence", True, 1),
+    ("difficult to judge", True, 1),
+    ("unclear", False, 0),
+    ("unclear", None, 1),
+    ("possibly soft", None, 0),
+]
+
+
+@pytest.mark.parametrize(("words", "said", "doubts"), DOUBTS)
+def test_a_doubt_is_what_the_analysis_says_in_its_field_else_in_its_words(
+    words: str, said: bool | None, doubts: int
+) -> None:
+    row = DistortionAnalysis(type="Blurs", severity="slight", explanation=f"It is {words}.", uncertain=said)
+    evidence = ExecutorOutput(distortion_analysis={"Global": [row]})
+    assert len(uncertainties(evidence)) == doubts
+    assert ('"uncertain": true' in format_evidence(evidence)) == (said is True)
+    assert ("uncertain" in row.model_dump_json()) == (said is not None)
+    assert DistortionAnalysis.model_validate_json(row.model_dump_json()) == row
+
+
+def test_an_answer_without_the_field_is_read_by_its_words() -> None:
+    rows = {"Global": [{"type": "Noise", "severity": "slight", "explanation": "It is unclear whether this is grain."}]}
+    (row,) = Analysis.model_validate({"distortion_analysis": rows}).by_region()["Global"]
+    assert row.uncertain is True

@@ -96,7 +96,15 @@ WRITTEN: dict[type[dspy.Signature], dict[str, Any]] = {
     LocateRegions: {"regions": [{"region": "vehicle", "box": [1, 2, 3, 4]}, {"region": "sky", "box": [0, 0, 0, 0]}]},
     DetectDistortions: {"distortion_set": [{"region": "vehicle", "distortions": ["Blurs"]}]},
     AnalyzeDistortions: {
-        "distortion_analysis": [{"region": "sky", "type": "Noise", "severity": "slight", "explanation": "Grain."}]
+        "distortion_analysis": [
+            {
+                "region": "sky",
+                "type": "Noise",
+                "severity": "slight",
+                "explanation": "Grain.",
+                "uncertain": False,
+            }
+        ]
     },
     SelectTools: {"selected_tools": [{"region": "vehicle", "distortion": "Blurs", "tool": "NIQE"}]},
     ScoreQuality: ASSESSMENT,

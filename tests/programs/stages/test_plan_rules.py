@@ -22,7 +22,7 @@ def flags(letters: str) -> PlanFlags:
 
 
 def answer(**changed: Any) -> PlanAnswer:
-    """Return a plan as a model may write it, in the documents' form."""
+    """Return a plan as a model may write it, in the specification's form."""
     fields: Mapping[str, Any] = {
         "query_type": "IQA",
         "query_scope": "Global",

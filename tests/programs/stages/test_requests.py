@@ -230,7 +230,15 @@ def test_the_name_of_a_tool_is_no_region(image: LoadedImage) -> None:
 
 def analysis(explanation: str) -> dict[str, Any]:
     return {
-        "distortion_analysis": [{"region": "Global", "type": "Noise", "severity": "slight", "explanation": explanation}]
+        "distortion_analysis": [
+            {
+                "region": "Global",
+                "type": "Noise",
+                "severity": "slight",
+                "explanation": explanation,
+                "uncertain": False,
+            }
+        ]
     }
 
 

@@ -28,7 +28,7 @@ WANTED: dict[type[dspy.Signature], Requested] = {
     level_only(ScoreQuality): Requested(),
     DecideReplan: Requested(),
 }
-RATED = {"region": "the cup", "severity": "slight", "explanation": "Grain."}
+RATED = {"region": "the cup", "severity": "slight", "explanation": "Grain.", "uncertain": False}
 RIGHT: dict[type[dspy.Signature], dict[str, Any]] = {
     LocateRegions: {
         "regions": [{"region": "the cup", "box": [1, 2, 3, 4]}, {"region": "< |sky|>", "box": [0, 0, 0, 0]}]

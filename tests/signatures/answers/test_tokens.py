@@ -10,7 +10,12 @@ from dspy import lm15
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenticiqa.signatures.answers.tokens import LevelReading, level_probabilities_from_tokens, level_token_only
+from agenticiqa.signatures.answers.tokens import (
+    LevelReading,
+    level_in_tokens,
+    level_probabilities_from_tokens,
+    level_token_only,
+)
 
 BEFORE, AFTER = ['{"', "assess", "ment", '": {"', "quality", "_level", '":'], ['", "', "quality_probs", '": {}}}']
 
@@ -47,6 +52,15 @@ def test_the_alternatives_of_the_level_token_are_normalized_over_the_levels() ->
     assert (levels(said), read(said).mass) == (pytest.approx({3: 0.3, 4: 0.6, 5: 0.1}), pytest.approx(1))
     said = answer(token(' "'), token("Good", {"Good": 0.5, "Fair": 0.25, "Nice": 0.2}))
     assert (levels(said), read(said).mass) == (pytest.approx({3: 1 / 3, 4: 2 / 3}), pytest.approx(0.75))
+
+
+def test_a_letter_is_a_choice_among_a_to_e_and_no_beginning_of_a_word() -> None:
+    before = ['{"', "final_answer", '": "']
+    said = answer(token("C", {"C": 0.4, "B": 0.2, "E": 0.2, "Excellent": 0.1, "Bad": 0.1}), before=before)
+    assert (levels(said), read(said).mass) == (pytest.approx({1: 0.25, 3: 0.5, 4: 0.25}), pytest.approx(0.8))
+    assert level_in_tokens(answer(token("C. Fair"), before=before)) == 3
+    said = answer(token('"'), token("Good", {"Good": 0.9, "Fair": 0.1}), before=['{"final_answer": "B", ', *BEFORE[4:]])
+    assert max(levels(said)) == 4, "an answer with a level may have further keys"
 
 
 SPELLINGS = {

@@ -93,7 +93,13 @@ def written(request: Body) -> Any:
             severity = SEVERITIES[_number(mark) // 11 % 3]
             return {
                 "distortion_analysis": [
-                    {"region": region, "type": kind, "severity": severity, "explanation": f"{kind} in {mark}."}
+                    {
+                        "region": region,
+                        "type": kind,
+                        "severity": severity,
+                        "explanation": f"{kind} in {mark}.",
+                        "uncertain": False,
+                    }
                     for region, kind in pairs(request)
                 ]
             }

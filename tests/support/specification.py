@@ -1,4 +1,4 @@
-"""Examples of model answers from the requirement documents."""
+"""Examples of model answers from the specification."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Every answer in the requirement documents and the paper is read at the first attempt."""
+"""Every answer in the specification and the paper is read at the first attempt."""
 
 import json
 from pathlib import Path
@@ -62,7 +62,7 @@ ABOUT_THE_VEHICLE: dict[str, Any] = {
 }
 CASES: dict[str, tuple[str, dict[str, Any], Any]] = {
     "a rating": (RATE, RATING, None),
-    "evidence in the documents' form": (RATE, {**RATING, "analysis": Reply(f'{{"Global": {ANALYSIS}}}')}, None),
+    "evidence in the specification's form": (RATE, {**RATING, "analysis": Reply(f'{{"Global": {ANALYSIS}}}')}, None),
     "a choice": (BLURRY, ABOUT_THE_VEHICLE, "B"),
     "a choice, planned as in the paper": (BLURRY, {**ABOUT_THE_VEHICLE, "plan": Reply(PAPERS_PLAN)}, "B"),
     "no answer": ("How sharp is the vehicle?", {**ABOUT_THE_VEHICLE, "answer": Reply(UNABLE)}, "Unable to determine"),
@@ -77,7 +77,7 @@ CASES: dict[str, tuple[str, dict[str, Any], Any]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_documents_examples_are_read_at_the_first_attempt(case: str, photo: Path) -> None:
+def test_the_specifications_examples_are_read_at_the_first_attempt(case: str, photo: Path) -> None:
     query, script, answer = CASES[case]
     with fake_server(by_stage(script)) as server:
         result = program_for(server)(photo, query)
@@ -93,10 +93,10 @@ def test_the_documents_examples_are_read_at_the_first_attempt(case: str, photo: 
 
 @pytest.mark.parametrize("adapter", [dspy.ChatAdapter, dspy.JSONAdapter, dspy.XMLAdapter, None])
 @pytest.mark.parametrize("configured", [True, False], ids=["a configured backend", "a model of DSPy"])
-def test_the_documents_examples_are_read_with_every_adapter(
+def test_the_specifications_examples_are_read_with_every_adapter(
     adapter: type[dspy.Adapter] | None, configured: bool, photo: Path
 ) -> None:
-    script = in_documents_order([PLAN, ABOUT_THE_VEHICLE["analysis"].content, ANSWER])
+    script = in_order_of_the_stages([PLAN, ABOUT_THE_VEHICLE["analysis"].content, ANSWER])
     with fake_server(script) as server:
         lm = dspy.LM("openai/mine", api_base=server.url, api_key="none", cache=False)
         program = program_for(server) if configured else AgenticIQA()
@@ -109,7 +109,7 @@ def test_the_documents_examples_are_read_with_every_adapter(
     assert len(server.requests) == 3
 
 
-def in_documents_order(texts: list[str]) -> Any:
+def in_order_of_the_stages(texts: list[str]) -> Any:
     """Each text is used once, with every adapter: the prompts differ in their words."""
     left = iter(texts)
     return lambda request: Reply(next(left))
