@@ -30,7 +30,7 @@ if __name__ == "__main__":
 import dspy
 
 from agenticiqa import AgenticIQA
-from agenticiqa.configs import Config
+from agenticiqa.configs import Config, load_config
 from agenticiqa.programs.assess import Stages, composed
 from agenticiqa.programs.backends.run_context import recorded_usage
 from agenticiqa.programs.errors import LAST_ANSWER, Unanswered
@@ -89,6 +89,7 @@ def main() -> int:
     parser.add_argument("--backend", default="llamacpp.smollm2", help="the model, as for `agenticiqa assess`")
     parser.add_argument("--api-base", help="the address of its server; by default one is started")
     parser.add_argument("--api-key-env", help="the environment variable of the server's key")
+    parser.add_argument("--config", help="a configuration, such as paper; by default the shipped one")
     parser.add_argument("--requests", type=int, default=12, help="requests per stage and mode, at most 12")
     parser.add_argument("--modes", nargs="+", choices=MODES, default=MODES, help="values of structured_outputs")
     parser.add_argument("--stages", nargs="+", help="the stages to ask, by default all")
@@ -102,7 +103,7 @@ def main() -> int:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
             address = stack.enter_context(llama_server(folder, context=8192)).url
         for mode in args.modes:
-            stages = composed(configured(args.backend, address, args.api_key_env, mode))
+            stages = composed(configured(args.config, args.backend, address, args.api_key_env, mode))
             outcomes = []
             for outcome in measured(stages, mode, args.requests, args.stages):
                 outcomes.append(outcome)
@@ -113,11 +114,12 @@ def main() -> int:
     return 0
 
 
-def configured(backend: str, address: str, key_env: str | None, mode: str) -> Config:
-    """Return the default configuration with one model for all stages, one attempt, and no cache."""
+def configured(config: str | None, backend: str, address: str, key_env: str | None, mode: str) -> Config:
+    """Return the configuration with one model for all stages, one attempt, and no cache."""
     changes = {"timeout": TIMEOUT, "structured_outputs": mode}
-    config = Config(attempts=1, cache=False, strict=True).with_backend(backend, address, key_env)
-    return config.model_copy(update={name: s.model_copy(update=changes) for name, s in config.sections.items()})
+    once = load_config(config).model_copy(update={"attempts": 1, "cache": False, "strict": True})
+    asking = once.with_backend(backend, address, key_env)
+    return asking.model_copy(update={name: s.model_copy(update=changes) for name, s in asking.sections.items()})
 
 
 def measured(stages: Stages, mode: str, count: int, wanted: Sequence[str] | None) -> Iterator[Outcome]:
