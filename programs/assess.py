@@ -457,7 +457,9 @@ class Round:
     def execute(self) -> None:
         """Collect the evidence that the plan requests."""
         image, query, plan = self.pair.image, self.query_with_options, self.plan
-        reference = self.pair.reference if plan.tools else self.pair.compared  # a named tool compares any two images
+        toolbox = getattr(self.program.executor, "toolbox", {})
+        compares = any(name in toolbox and toolbox[name].kind == "FR" for name in plan.tools)
+        reference = self.pair.reference if compares else self.pair.compared  # a named tool compares any two images
         earlier = self.evidence if self.feedback else None
         with self.record.timed("executor"):
             executed = self.program.executor(image=image, query=query, plan=plan, reference=reference, earlier=earlier)
@@ -563,7 +565,7 @@ def composed(config: Config, fusion: ScoreFusion | None = None) -> Stages:
             sees_images=config.planner.sees_images,
             rules=config.planner.rules,
             fallback=RulePlanner(tools) if config.planner.on_failure == "rules" else None,
-            prefetch=executor.prefetch,
+            prefetch=executor.prefetch if plain_mean != "always" or config.executor.select == "table" else None,
         )
     elif config.mode == "levels":
         planner = LevelsPlanner()

@@ -125,8 +125,10 @@ class AnalyzedDistortion(ModelAnswer):
 
     @classmethod
     def prepared(cls, written: dict[str, Any]) -> dict[str, Any]:
-        """Without the field, take the doubt from the words of the explanation."""
-        return {"uncertain": states_doubt(str(written.get("explanation"))), **written}
+        """Without a usable field, take the doubt from the words of the explanation."""
+        if isinstance(written.get("uncertain"), bool):
+            return written
+        return {**written, "uncertain": states_doubt(str(written.get("explanation")))}
 
 
 class Analysis(ModelAnswer):

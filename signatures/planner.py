@@ -94,7 +94,7 @@ class PlanSteps(ModelAnswer):
 
 
 class WholePlanAnswer(PlanAnswer):
-    """A plan with all seven keys of the specification, which no rule completes."""
+    """A plan with all seven keys of the specification."""
 
     set_by_rules: ClassVar[frozenset[str]] = frozenset()
 

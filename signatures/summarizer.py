@@ -48,8 +48,7 @@ class ChosenLetter(ModelAnswer):
 
     other_names: ClassVar[Mapping[str, str]] = {
         **REASONS,
-        **LEVEL_NAMES,
-        **dict.fromkeys(("quality_level", "answer"), "final_answer"),
+        **dict.fromkeys((*LEVEL_NAMES, "quality_level", "answer"), "final_answer"),
     }
     set_by_rules: ClassVar[frozenset[str]] = frozenset({"quality_probs"})
 
@@ -64,9 +63,20 @@ class ChosenLetter(ModelAnswer):
     @classmethod
     def prepared(cls, written: dict[str, Any]) -> dict[str, Any]:
         """Write the level by its letter."""
-        said = written.get("final_answer")
-        level = chosen_level(said) if isinstance(said, str) else None
+        level = chosen_level(written.get("final_answer"))
         return written if level is None else written | {"final_answer": LETTERS[_name(level)]}
+
+    @classmethod
+    def checked(cls, answer: "ChosenLetter", surplus: Mapping[str, Any]) -> list[str]:
+        """Raise ValueError if the answer also has another level, or a score from 1 to 5 that contradicts the letter."""
+        level = LEVELS[answer.quality_level]
+        other = stated_level(surplus.get("quality_level"))
+        if other not in (None, level):
+            raise ValueError(
+                f"quality_level is {_name(other)}, but final_answer is {answer.final_answer}: they must agree"
+            )
+        refuse_other_score(level, surplus)
+        return []
 
 
 class ScoredAnswer(ModelAnswer):

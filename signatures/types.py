@@ -15,9 +15,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    SerializerFunctionWrapHandler,
     field_validator,
-    model_serializer,
     model_validator,
 )
 
@@ -203,15 +201,7 @@ class DistortionAnalysis(Strict):
     type: DistortionName
     severity: SeverityName
     explanation: Text
-    uncertain: bool | None = None
-
-    @model_serializer(mode="wrap")
-    def _as_answered(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave out ``uncertain`` where the analyst was not asked for it."""
-        written: dict[str, Any] = handler(self)
-        if self.uncertain is None:
-            written.pop("uncertain", None)
-        return written
+    uncertain: bool | None = Field(default=None, exclude_if=lambda said: said is None)
 
 
 class DamagedPart(Strict):

@@ -119,6 +119,10 @@ def violations(answer: PlanAnswer) -> list[str]:
             "distortion_source is 'Explicit', but distortions is empty: "
             "it must list the distortions that the question names, or distortion_source must be 'Inferred'."
         )
+    if isinstance(answer, WholePlanAnswer):
+        steps = answer.plan
+        if steps.tool_execution and not (steps.tool_selection or answer.required_tool):
+            wrong.append("plan.tool_execution is true, but no tool is named and tool_selection is false.")
     return wrong
 
 
@@ -150,15 +154,15 @@ def enforce(
     )
 
 
-def as_written(answer: WholePlanAnswer, usable: Collection[str], by_rules: PlannerOutput) -> PlannerOutput:
-    """Return the plan as the model wrote it, without tools that are not ``usable``; log what the rules would set."""
+def as_written(answer: WholePlanAnswer, by_rules: PlannerOutput) -> PlannerOutput:
+    """Return the plan as the model wrote it, and log what the rules would have set."""
     written = PlannerOutput(
         query_type=answer.query_type,
         query_scope=by_rules.query_scope,
         distortion_source=answer.distortion_source,
         distortions=_within_scope(answer) or None,
         reference_mode=answer.reference_mode,
-        required_tool=unique(tool for name in answer.required_tool if (tool := find_tool(name, usable))) or None,
+        required_tool=answer.required_tool or None,
         plan=answer.plan.as_flags(),
     )
     rules = by_rules.model_dump()

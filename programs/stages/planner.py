@@ -93,7 +93,7 @@ class Planner(StageModule):
                 rates=detect_query_type(query) is QueryType.SCORING,
             )
             if isinstance(answer, WholePlanAnswer):
-                return Planned(as_written(answer, usable, plan), rejected)
+                return Planned(as_written(answer, plan), rejected)
             note_set_by_rules(answer, plan)
             current().usage.note_parsing(self.ask.stage, dropped)
             return Planned(plan, rejected)
@@ -110,12 +110,12 @@ class Planner(StageModule):
                 reply = self.ask(inputs=inputs, check=check, requested=requested)
         except Unanswered as gave_up:
             rejected = gave_up.rejected_answers
-            if isinstance(gave_up.last_answer, PlanAnswer):
+            if isinstance(gave_up.last_answer, PlanAnswer) and self.rules == "fill":
                 self._log_fallback("the model gave no valid plan", "the last one was corrected")
                 return enforced(gave_up.last_answer, rejected)
             if self.fallback is None:
                 raise
-            self._log_fallback("the model gave no readable plan", "the offline planner made the plan")
+            self._log_fallback("the model gave no usable plan", "the offline planner made the plan")
             planned = self.fallback(image=image, query=query, reference=reference, feedback=feedback)
             return Planned(planned.plan, rejected)
         return enforced(reply.answer, reply.rejected_answers)

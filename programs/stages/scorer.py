@@ -103,7 +103,7 @@ def level_begun(text: str) -> NamedLevel | None:
 def letter_begun(text: str) -> ChosenLetter | None:
     """Return the letter that a broken answer chooses, with its reason as far as it goes; ``None`` without a letter."""
     written = begun_answer(text, "assessment", ChosenLetter)
-    level = chosen_level(str(written.get("final_answer", "")))
+    level = chosen_level(written.get("final_answer"))
     if level is None:
         return None
     return ChosenLetter(final_answer=LETTERS[level_name(level)], quality_reasoning=_reason(written))

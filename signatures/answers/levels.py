@@ -155,12 +155,12 @@ def stated_level(value: Any) -> int | None:
     return levels.pop() if len(levels) == 1 else None
 
 
-def chosen_level(answer: str) -> int | None:
-    """Return the level that a choice names by its letter, name or number: "C", "C. Fair", "Fair", "3"; else ``None``.
+def chosen_level(answer: Any) -> int | None:
+    """Return the level that a choice names by its letter, name or number: "C", "C. Fair", "Fair", 3; else ``None``.
 
     The letters A to E stand for the levels from Excellent to Bad, as in the paper.
     """
-    letter = letter_of(answer, CHOICES)
+    letter = letter_of(answer, CHOICES) if isinstance(answer, str) else None
     return stated_level(answer) if letter is None else LEVELS[CHOICES[letter]]
 
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from dspy import lm15
 
-from agenticiqa.signatures.answers.levels import chosen_level, stated_level
+from agenticiqa.signatures.answers.levels import chosen_level
 from agenticiqa.signatures.types import MassFrom
 from agenticiqa.signatures.vocabulary import CHOICES, LEVELS
 
@@ -33,20 +33,10 @@ MOST_MASS = 1.01  # a larger sum is not rounding: the values are not log-probabi
 WORDS = {name.lower(): level for name, level in LEVELS.items()}
 NAMES = WORDS | {str(level): level for level in LEVELS.values()}
 
-
-class LevelField(NamedTuple):
-    """A field that names a level: what its tokens may spell, in lower case, and how its whole value is read."""
-
-    names: Mapping[str, int]
-    read: Callable[[str], int | None]
-
-
-# An answer's own field comes first, because an answer with a level may have further keys.
-FIELDS = {
-    "quality_level": LevelField(NAMES, stated_level),
-    "final_answer": LevelField({letter.lower(): LEVELS[name] for letter, name in CHOICES.items()}, chosen_level),
-}
+FIELDS = ("quality_level", "final_answer")  # in this order, because an answer with a level may have further keys
+LETTERS = {letter.lower(): LEVELS[name] for letter, name in CHOICES.items()}
 _BEFORE_VALUE = re.compile(r'\s*:\s*"?\s*')
+_IS_LETTER = re.compile(r"[A-Ea-e][^\w']")  # where a value begins: "B" and "B. Good", but not "Bad"
 _VALUE = re.compile(r'\s*+:\s*+"?([^",}\n]++)["},\n]')
 _WORD = re.compile(r"""[\s"':,{]*([^\W_]+)(?=[\s"',}]|$)""")
 # Some servers return their tokenizer's marks for a blank and a newline.
@@ -122,11 +112,11 @@ def level_words(logprobs: Any) -> LevelReading | None:
 def level_in_tokens(logprobs: Any) -> int | None:
     """Return the level that the tokens spell where the answer names its level; ``None`` if it is incomplete."""
     text = "".join(map(_text, tokens_of(logprobs)))
-    for name, field in FIELDS.items():
+    for name in FIELDS:
         _, found, rest = text.rpartition(f'"{name}"')
-        if found:
-            spelled = _VALUE.match(rest)
-            return field.read(spelled[1]) if spelled else None
+        spelled = _VALUE.match(rest) if found else None
+        if spelled and (level := chosen_level(spelled[1])) is not None:
+            return level
     return None
 
 
@@ -149,14 +139,14 @@ def _level_place(tokens: Sequence[str]) -> tuple[int, str, Mapping[str, int]] | 
     for token in tokens:
         starts.append(len(text))
         text += token.translate(_MARKS)
-    for name, field in FIELDS.items():
-        place = text.rfind(f'"{name}"')  # the last of two JSON objects counts
-        if place >= 0:
-            opening = _BEFORE_VALUE.match(text, place + len(name) + 2)
-            if opening is None or opening.end() >= len(text):
-                return None
-            at = max(index for index, start in enumerate(starts) if start <= opening.end())
-            return at, text[starts[at] : opening.end()], field.names
+    for name in FIELDS:
+        field = text.rfind(f'"{name}"')  # the last of two JSON objects counts
+        opening = _BEFORE_VALUE.match(text, field + len(name) + 2) if field >= 0 else None
+        if opening is None or opening.end() >= len(text) or text.startswith("null", opening.end()):
+            continue
+        at = max(index for index, start in enumerate(starts) if start <= opening.end())
+        names = LETTERS if _IS_LETTER.match(text, opening.end()) else NAMES
+        return at, text[starts[at] : opening.end()], names
     return None
 
 

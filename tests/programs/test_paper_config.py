@@ -9,14 +9,17 @@ from typing import Any
 import dspy
 import pytest
 from PIL import Image
+from pydantic import ValidationError
 
 from agenticiqa.configs import Config, load_config
 from agenticiqa.eval.cli import main
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.errors import Unanswered
 from agenticiqa.programs.images import load
+from agenticiqa.programs.offline.stages import RulePlanner
 from agenticiqa.programs.stages.planner import Planner
 from agenticiqa.programs.tools import toolbox
+from agenticiqa.signatures.summarizer import ChosenLetter
 from agenticiqa.signatures.types import PlannerOutput
 from support.distortion_levels import AT_LEVEL, scene
 from support.engine import scripted_backend
@@ -43,6 +46,10 @@ def detect(request: Body) -> Any:
 
 def select(request: Body) -> Any:
     return {"selected_tools": [{"region": r, "distortion": d, "tool": TOOLS[d]} for r, d in pairs(request)]}
+
+
+def select_niqe(request: Body) -> Any:
+    return {"selected_tools": [{"region": r, "distortion": d, "tool": "NIQE"} for r, d in pairs(request)]}
 
 
 ANSWERS = {**SCRIPT, "detection": detect, "selection": select, "assessment": assess}
@@ -74,10 +81,9 @@ def test_the_models_plan_tools_and_letters_give_the_score_of_equations_1_to_4(pa
     assert sorted(server.stages()) == ["analysis", "assessment", "detection", "plan", "selection"]
     assert set(schema_of(server, "plan", "planner_output")) == set(PlannerOutput.model_fields)
     assert schema_of(server, "assessment", "assessment")["final_answer"]["enum"] == [*LOGS]
-    sent = [(body["temperature"], body["top_p"], body["max_completion_tokens"]) for body in server.requests]
-    assert [row[:2] for row in sent] == [(0, 0.1)] * 5
-    assert all(most <= 2048 for *_, most in sent)
-    assert sent[-1][2] == 512
+    assert [body["temperature"] for body in server.requests] == [0] * 5
+    assert [body.get("top_p") for body in server.requests] == [0.1, *[None] * 4]
+    assert [body["max_completion_tokens"] for body in server.requests] == [2048] * 4 + [512]
 
     scores = {call.tool: call.calibrated for call in result.executor_evidence.tool_log}
     assert set(scores) == {"GMSD", "SSIM"}, "and no tool for comparison"
@@ -100,17 +106,41 @@ def test_a_server_without_log_probabilities_is_asked_for_quality_probs(pair: tup
     assert result.probability_source == "quality_probs"
 
 
-@pytest.mark.parametrize("said", ["C", "c", "C. Fair", "Fair"])
-def test_a_letter_is_read_in_the_forms_of_models(said: str, pair: tuple[Path, Path]) -> None:
-    chosen = {**CHOICE, "final_answer": said}
-    tokens = {said[0]: {said[0]: -0.1, "B": -3.0}}
-    answers = {**ANSWERS, "assessment": spoken(json.dumps({"assessment": chosen}), tokens)}
+FORMS: list[dict[str, Any]] = [
+    {"final_answer": "B"},
+    {"final_answer": "b"},
+    {"final_answer": "B. Good"},
+    {"final_answer": "Good"},
+    {"quality_level": "B"},
+    {"quality_level": None, "final_answer": "B"},
+    {"final_answer": "B", "score": 4},
+]
+
+
+@pytest.mark.parametrize("chosen", FORMS, ids=json.dumps)
+def test_a_letter_is_read_in_the_forms_of_models(chosen: dict[str, Any], pair: tuple[Path, Path]) -> None:
+    """ "B" is Good and not the beginning of Bad."""
+    word = next(str(value) for value in chosen.values() if value).partition(".")[0]
+    tokens = {word: {word: -0.1, "D": -3.0}}
+    said = spoken(json.dumps({"assessment": {**chosen, "quality_reasoning": "Seen."}}), tokens)
+    answers = {**ANSWERS, "selection": select_niqe, "assessment": said}
     with fake_server(by_stage(answers)) as server, dspy.context(lm=own_model(server)):
         result = AgenticIQA.from_config("paper")(pair[0])
-    assert result.quality_score is not None
-    is_letter = said[0].upper() == "C"
-    assert result.probability_source == ("logprobs" if is_letter else "salvaged_level")
-    assert max(result.quality_probs or {}, key=lambda level: (result.quality_probs or {})[level]) == "3"
+    assert max(result.quality_probs or {}, key=lambda level: (result.quality_probs or {})[level]) == "4"
+    assert result.rejected_answers == {}
+
+
+def test_a_letter_may_stand_under_the_keys_of_other_forms() -> None:
+    for key, said in {"rating": "B", "answer": 4, "quality_level": "Good"}.items():
+        assert ChosenLetter.model_validate({key: said, "quality_reasoning": "Seen."}).final_answer == "B"
+
+
+@pytest.mark.parametrize(
+    "other", [{"final_answer": "A", "score": 1.0}, {"final_answer": "A", "quality_level": "Bad"}, {"final_answer": "F"}]
+)
+def test_a_letter_that_contradicts_the_answer_is_refused(other: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        ChosenLetter.model_validate({**other, "quality_reasoning": "Seen."})
 
 
 def planner(answer: Any, **options: Any) -> Planner:
@@ -128,11 +158,18 @@ def test_rules_that_check_keep_the_plan_and_log_what_they_would_set(caplog: pyte
     assert "the rules would have set required_tool to None, plan to" in caplog.text
 
 
-def test_a_tool_that_does_not_exist_is_refused_and_then_left_out() -> None:
-    image = load(Image.fromarray(scene()))
-    made = planner(plan(required_tool=["NIQUE"]))(image=image, query=RATE, reference=None, feedback="")
-    assert "it must be one of: LEARNED-IQA, NIQE" in made.rejected_answers["planner"][0]
-    assert made.plan.required_tool is None
+def test_a_plan_that_stays_wrong_is_refused_and_not_corrected() -> None:
+    """Without a plan of the model, the rules plan if the configuration says so."""
+    asked: dict[str, Any] = {"image": load(Image.fromarray(scene())), "query": RATE, "reference": None, "feedback": ""}
+    wrong = {
+        "it must be one of: LEARNED-IQA, NIQE": plan(required_tool=["NIQUE"]),
+        "no tool is named and tool_selection is false": plan(flags={**NONE, "tool_execution": True}),
+        "'face', which is not in query_scope": plan(distortions=[{"region": "face", "distortions": ["Blurs"]}]),
+    }
+    for why, answer in wrong.items():
+        with pytest.raises(Unanswered, match=why):
+            planner(answer)(**asked)
+        assert planner(answer, fallback=RulePlanner(toolbox()))(**asked).plan.plan.model_dump() == ALL
 
 
 @pytest.mark.parametrize("missing", ["reference_mode", "plan"])
@@ -158,7 +195,7 @@ def test_in_a_shell_the_model_is_named_and_both_runs_stand_in_one_table(
     assert "name a model, such as --backend openai.gpt-4o" in capsys.readouterr().err
     labels = tmp_path / "labels.csv"
     labels.write_text("image,mos\n" + "".join(f"{path.name},{mos}\n" for path, mos in zip(pair, (2, 4), strict=True)))
-    with fake_server(by_stage({**ANSWERS, "selection": lambda body: select_niqe(body)})) as server:
+    with fake_server(by_stage({**ANSWERS, "selection": select_niqe})) as server:
         asked = ["--backend", "vllm.test", "--api-base", server.url]
         assert main(["evaluate", str(labels), "--config", "paper", *asked, "--out", str(tmp_path / "paper")]) == 0
         assert main(["evaluate", str(labels), *asked, "--out", str(tmp_path / "default")]) == 0
@@ -166,10 +203,6 @@ def test_in_a_shell_the_model_is_named_and_both_runs_stand_in_one_table(
     assert "paper - default" in capsys.readouterr().out
     rows = json_lines(tmp_path / "paper" / "results.jsonl")
     assert [row["probability_source"] for row in rows if "probability_source" in row] == ["logprobs"] * 2
-
-
-def select_niqe(request: Body) -> Any:
-    return {"selected_tools": [{"region": r, "distortion": d, "tool": "NIQE"} for r, d in pairs(request)]}
 
 
 def test_each_setting_is_a_key_of_its_own() -> None:

@@ -13,11 +13,12 @@ from agenticiqa.configs import load_config
 from agenticiqa.programs import graph
 from agenticiqa.programs.fusion.equations import softmax
 from agenticiqa.programs.fusion.formula import ScoreFusion
-from agenticiqa.programs.graph import planner_node, summarizer_node
+from agenticiqa.programs.graph import executor_node, planner_node, summarizer_node
 from agenticiqa.signatures.summarizer import AnswerQuestion
 from agenticiqa.signatures.types import PARSING_FAILED, UNABLE, ExecutorOutput, SummarizerOutput
 from support.fake_server import Answer, bad_json, by_stage, fake_server, field_of, images_of, stage_of, text_of
 from support.nodes import RATE, WHY, WORST, configured, evidence, plan, scripted, sections, state
+from support.scripted_answers import analyse, select
 from support.specification import ANSWER, ASSESSMENT, LOG_PROBS
 
 SAID: dict[str, Answer | list[Answer]] = {"answer": ANSWER, "assessment": ASSESSMENT}
@@ -98,6 +99,16 @@ def test_format_distortion_analysis_for_vlm(photo: Path, query: str) -> None:
     assert sections(body)["Distortion analysis"] == {"vehicle": [row]}
     assert list(sections(body)["Distortion analysis"]["vehicle"][0]) == list(row)
 
+    asked = plan(scope=["vehicle"], distortions={"vehicle": ["Blurs", "Noise"]}, analyse=True)
+    config, engine = scripted({**SAID, "analysis": analyse("severe")})
+    found = executor_node(state(photo, query, asked), config)["executor_evidence"]
+    summarizer_node(state(photo, query, asked, found), config)
+    rows = sections(next(body for body in engine.bodies if stage_of(body) in SAID))
+    assert [(row["type"], row["severity"]) for row in rows["Distortion analysis"]["vehicle"]] == [
+        ("Blurs", "severe"),
+        ("Noise", "severe"),
+    ]
+
 
 @pytest.mark.parametrize("query", [RATE, WHY])
 def test_format_quality_scores_for_vlm(photo: Path, query: str) -> None:
@@ -107,6 +118,17 @@ def test_format_quality_scores_for_vlm(photo: Path, query: str) -> None:
     (body,) = engine.bodies
     assert body["messages"][-1]["role"] == "user"
     assert sections(body)["Tool scores"] == {"vehicle": {"Blurs": ["SSIM", 2.6]}}
+
+    asked = plan(distortions={"Global": ["Blurs", "Noise"]}, analyse=True, measure=True)
+    config, engine = scripted({**SAID, "analysis": analyse("moderate"), "selection": select})
+    found = executor_node(state(photo, query, asked), config)["executor_evidence"]
+    summarizer_node(state(photo, query, asked, found), config)
+    shown = sections(engine.bodies[-1])
+    in_mean, others = (shown.get(title, {}).get("Global", {}) for title in ("Tool scores", "Other measurements"))
+    assert {**in_mean, **others} == {
+        name: [tool, round(score, 4)] for name, (tool, score) in found.quality_scores["Global"].items()
+    }
+    assert others == {} or query == RATE, "only a rating has a mean, and scores that are no part of it"
 
 
 @pytest.mark.parametrize("found", [None, ExecutorOutput(), ExecutorOutput(distortion_analysis={}, quality_scores={})])

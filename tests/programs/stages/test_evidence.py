@@ -93,7 +93,9 @@ def test_a_doubt_is_what_the_analysis_says_in_its_field_else_in_its_words(
     assert DistortionAnalysis.model_validate_json(row.model_dump_json()) == row
 
 
-def test_an_answer_without_the_field_is_read_by_its_words() -> None:
-    rows = {"Global": [{"type": "Noise", "severity": "slight", "explanation": "It is unclear whether this is grain."}]}
+@pytest.mark.parametrize("field", [{}, {"uncertain": None}, {"uncertain": "rather"}])
+def test_an_answer_without_a_usable_field_is_read_by_its_words(field: dict[str, object]) -> None:
+    said = {"type": "Noise", "severity": "slight", "explanation": "It is unclear whether this is grain."}
+    rows = {"Global": [{**said, **field}]}
     (row,) = Analysis.model_validate({"distortion_analysis": rows}).by_region()["Global"]
     assert row.uncertain is True
