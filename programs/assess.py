@@ -41,14 +41,16 @@ from agenticiqa.programs.stages.executor import Executor
 from agenticiqa.programs.stages.inputs import awaited_as, checked, naming_mistakes, require_stages
 from agenticiqa.programs.stages.levels import LevelsPlanner, levels_scorer
 from agenticiqa.programs.stages.plan_rules import effect_of
-from agenticiqa.programs.stages.planner import Planner, feedback_on
+from agenticiqa.programs.stages.planner import Planner
 from agenticiqa.programs.stages.protocols import ReplanVerdict, Summarized
+from agenticiqa.programs.stages.remedies import feedback_on, remedy_for
 from agenticiqa.programs.stages.replan import Replan, as_final, remember, replan_judge
 from agenticiqa.programs.stages.side_by_side import beside, cpu_slot
 from agenticiqa.programs.stages.summarizer import Summarizer
 from agenticiqa.programs.tools import toolbox
 from agenticiqa.programs.tools.catalog import own_tool
 from agenticiqa.programs.tools.metrics.learned_iqa import TOOL, outside_training
+from agenticiqa.programs.tools.tool import Tool
 from agenticiqa.signatures.types import ExecutorOutput, PlannerOutput, SummarizerOutput
 
 
@@ -454,11 +456,21 @@ class Round:
         progress.planned(self.plan, self.record.seconds["planner"])
         return True
 
+    def feedback_for(self, reason: str) -> str:
+        """Return the feedback for the next plan, with what this plan may add."""
+        side = min(self.pair.image.assessed.size)
+        able = {name: tool for name, tool in self.toolbox.items() if tool.smallest <= side}
+        return feedback_on(self.plan, reason, remedy_for(self.plan, self.evidence, able))
+
+    @property
+    def toolbox(self) -> Mapping[str, Tool]:
+        """The tools of the executor; none for a stage of the caller without a toolbox."""
+        return getattr(self.program.executor, "toolbox", {})
+
     def execute(self) -> None:
         """Collect the evidence that the plan requests."""
         image, query, plan = self.pair.image, self.query_with_options, self.plan
-        toolbox = getattr(self.program.executor, "toolbox", {})
-        compares = any(name in toolbox and toolbox[name].kind == "FR" for name in plan.tools)
+        compares = any(name in self.toolbox and self.toolbox[name].kind == "FR" for name in plan.tools)
         reference = self.pair.reference if compares else self.pair.compared  # a named tool compares any two images
         earlier = self.evidence if self.feedback else None
         with self.record.timed("executor"):
@@ -510,7 +522,7 @@ class Round:
             reason = str(self.result.replan_reason)
             self.iteration += 1
             self.history = remember(self.history, self.iteration, reason)
-            self.feedback = feedback_on(self.plan, reason)
+            self.feedback = self.feedback_for(reason)
             next_round()
         return self.result.need_replan
 
@@ -584,7 +596,7 @@ def composed(config: Config, fusion: ScoreFusion | None = None) -> Stages:
         )
         answerer = Answerer(backend=summarizing, attempts=attempts, strict=config.strict)
     summarizer = Summarizer(scorer, answerer, fusion)
-    replan = Replan(replan_judge(backend=replanning, attempts=attempts) if replanning else None)
+    replan = Replan(replan_judge(backend=replanning, attempts=attempts) if replanning else None, tools)
     return Stages(planner, executor, summarizer, replan)
 
 
@@ -614,7 +626,7 @@ def add_tool(
         raise WrongArgument("the executor of this program has no tools; add the metric in your own stage")
     tool = own_tool(name, function, curve, executors[0].toolbox)
     for stage in stages:
-        if isinstance(stage, Executor | Planner):
+        if isinstance(stage, Executor | Planner | Replan):
             stage.toolbox = {**stage.toolbox, name: tool}
         elif isinstance(stage, RulePlanner):
             stage.known_tools = [*stage.known_tools, name]

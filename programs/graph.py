@@ -30,7 +30,6 @@ from agenticiqa.programs.questions.options import read_options
 from agenticiqa.programs.result import RunRecord
 from agenticiqa.programs.stages import progress
 from agenticiqa.programs.stages.inputs import checked
-from agenticiqa.programs.stages.planner import feedback_on
 from agenticiqa.programs.stages.protocols import Summarized
 from agenticiqa.programs.stages.replan import as_final
 from agenticiqa.signatures.types import ExecutorOutput, PlannerOutput, QueryType, SummarizerOutput
@@ -338,7 +337,7 @@ def _round(state: AgenticIQAState, config: RunnableConfig | None) -> Iterator[Ro
         if plan is not None:
             current.plan, current.evidence = plan, state.get("executor_evidence") or ExecutorOutput()
             if result and result.need_replan:
-                current.feedback = feedback_on(plan, str(result.replan_reason))
+                current.feedback = current.feedback_for(str(result.replan_reason))
         yield current
 
 

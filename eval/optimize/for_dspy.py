@@ -22,7 +22,7 @@ from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.saving import all_predictors
 
 LABELED: dict[str, Stage] = {"mos": "scoring", "answer": "answering", "distortion": "detection"}
-RATED = ("planner", "executor.detect", "executor.analyze", "summarizer.score")
+RATED = ("executor.detect", "executor.analyze", "summarizer.score")
 
 
 def examples_of(

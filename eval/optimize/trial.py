@@ -10,7 +10,8 @@ import dspy
 
 from agenticiqa.programs.backends.failures import causes
 from agenticiqa.programs.batch.stop_rule import StopRule
-from agenticiqa.programs.errors import UserError, excerpt
+from agenticiqa.programs.errors import NoScore, UserError, excerpt
+from agenticiqa.programs.result import Assessment
 
 LONGEST_ERROR = 300  # characters of the last error in a message
 
@@ -42,8 +43,13 @@ class Trial:
     def note(self, outcome: object) -> None:
         """Record a result or an error. Raises EveryExampleFailed if further examples would fail in the same way."""
         with self.lock:
+            if isinstance(outcome, tuple):  # a result with its trace, as DSPy's bootstrap_trace_data makes it
+                outcome = outcome[0]
+            if isinstance(outcome, Assessment) and outcome.summarizer_result.error:
+                outcome = NoScore(outcome.summarizer_result.error)  # no answer of the model was usable
             if not isinstance(outcome, Exception):
-                self.assessed += 1
+                # An image with the same pixels as its reference is scored without the model.
+                self.assessed += not isinstance(outcome, Assessment) or bool(outcome.answered_by)
                 return
             self.failed, self.last_error = self.failed + 1, outcome
             if not self.assessed and (self.rule.should_stop(outcome) or _is_unreachable(outcome)):

@@ -34,6 +34,7 @@ from agenticiqa.programs.images.loading import size_of
 from agenticiqa.programs.images.regions import place_in_frame
 from agenticiqa.programs.offline.answers.planner import plan_question
 from agenticiqa.programs.questions.options import beside_options, parse_options, query_for_stages, read_options
+from agenticiqa.programs.questions.plain_rating import is_plain_rating
 from agenticiqa.programs.questions.query_type import detect_query_type
 from agenticiqa.programs.stages.box_forms import box_form
 from agenticiqa.programs.stages.planner import nameable
@@ -214,8 +215,11 @@ def _costs(config: Config, tools: Mapping[str, Tool], job: Job) -> dict[str, Sta
     question = query_for_stages(query, options)
     plan = plan_question(question, reference_given=reference, known_tools=tuple(tools))
     tokens = _tokens(plan, query, options, tools, reference)
-    if config.executor.select == "table" and detect_query_type(question) is QueryType.SCORING:
+    rates = detect_query_type(question) is QueryType.SCORING
+    if config.executor.select == "table" and rates:
         tokens.pop("tool_selection", None)
+    if config.planner.rules == "fill" and rates and is_plain_rating(question):
+        tokens.pop("planner", None)
     costs = {}
     for stage in (stage for stage in SECTIONS if stage in tokens):
         section = section_of(config, stage)

@@ -15,6 +15,7 @@ from agenticiqa.programs.offline.answers.planner import plan_question
 from agenticiqa.programs.offline.measured.distortions import findings_of, findings_of_whole
 from agenticiqa.programs.offline.measured.findings import GRAY, TONED, Finding, severity_word
 from agenticiqa.programs.offline.measured.mos_estimate import estimate_mos, learned_model_applies
+from agenticiqa.programs.stages.plan_rules import plan_to_add
 from agenticiqa.programs.stages.protocols import (
     Analyzed,
     Answered,
@@ -25,6 +26,7 @@ from agenticiqa.programs.stages.protocols import (
     Scored,
     Selected,
 )
+from agenticiqa.programs.stages.remedies import remedy_in
 from agenticiqa.programs.stages.side_by_side import StageModule, cpu_slot
 from agenticiqa.programs.stages.tool_runs import table_choice
 from agenticiqa.programs.tools.adapter import Adapter
@@ -39,6 +41,7 @@ from agenticiqa.signatures.types import (
     DistortionAnalysis,
     Distortions,
     ExecutorOutput,
+    unique,
 )
 from agenticiqa.signatures.vocabulary import DetectableDistortion
 
@@ -61,6 +64,8 @@ class RulePlanner(StageModule):
         has_reference = reference is not None
         with cpu_slot():
             plan = plan_question(query, reference_given=has_reference, known_tools=self.known_tools, feedback=feedback)
+            if remedy := remedy_in(feedback):
+                plan = plan_to_add(plan, remedy.distortions, unique([*plan.tools, *remedy.tools]))
         return Planned(plan)
 
 

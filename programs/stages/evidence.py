@@ -1,15 +1,17 @@
 """Format the evidence for a prompt, and find its gaps, contradictions and uncertainties."""
 
 import json
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 from agenticiqa.programs.images.files import digest
 from agenticiqa.signatures.lexicon import states_doubt
-from agenticiqa.signatures.types import OVERALL, ExecutorOutput, PlannerOutput
+from agenticiqa.signatures.types import OVERALL, DistortionAnalysis, ExecutorOutput, PlannerOutput, unique
+from agenticiqa.signatures.vocabulary import SEVERITIES, Distortion
 
 Scores = dict[str, dict[str, tuple[str, float]]]
 HIGH_SCORE, LOW_SCORE = 4.0, 2.0
+LEVEL_OF = dict(zip(SEVERITIES, (5, 4, 3, 2, 1), strict=True))  # the level of a region whose worst distortion is this
 FAR = 1.0  # least difference between two tools, in levels, that is reported
 
 
@@ -65,16 +67,35 @@ def _rounded(scores: Scores) -> Scores:
     return {r: {key: (tool, round(score, 4)) for key, (tool, score) in row.items()} for r, row in scores.items()}
 
 
+class OpenPoint(NamedTuple):
+    """A gap in the evidence, or a doubt about it: a sentence, and the region and the distortions that it is about.
+
+    ``distance`` is that of a score in the mean from the level of the worst distortion that contradicts it.
+    """
+
+    sentence: str
+    region: str
+    distortions: Sequence[Distortion]
+    lacks_analysis: bool = False
+    distance: float = 0.0
+
+
 def gaps(plan: PlannerOutput, evidence: ExecutorOutput) -> list[str]:
-    """Return one sentence for each missing piece of evidence that the plan requested, in the plan's order.
+    """Return one sentence for each missing piece of evidence that the plan requested, in the plan's order."""
+    return unique(point.sentence for point in missing(plan, evidence))
+
+
+def missing(plan: PlannerOutput, evidence: ExecutorOutput) -> list[OpenPoint]:
+    """Return the missing evidence that the plan requested, in the plan's order.
 
     A sub-task that failed leaves no gap: a new plan would not make the model's answers usable.
     """
-    missing = []
+    points = []
+    wanted = {**plan.named_distortions, **(evidence.distortion_set or {})}
     if plan.plan.distortion_analysis and not {"distortion_detection", "distortion_analysis"} & evidence.failures.keys():
         unseen = [region for region in plan.regions if region not in (evidence.distortion_analysis or {})]
-        if unseen:
-            missing.append(f"Distortion analysis does not cover {', '.join(unseen)}")
+        sentence = f"Distortion analysis does not cover {', '.join(unseen)}"
+        points += [OpenPoint(sentence, region, wanted.get(region, []), lacks_analysis=True) for region in unseen]
     if plan.plan.tool_execution and "tool_selection" not in evidence.failures:
         wanted = evidence.distortion_set or plan.named_distortions
         scored = evidence.quality_scores or {}
@@ -83,35 +104,72 @@ def gaps(plan: PlannerOutput, evidence: ExecutorOutput) -> list[str]:
             names = [] if plan.tools else wanted.get(region, [])
             unscored = [name for name in names if not _has_score(scored.get(region, {}), name)]
             if unscored:
-                missing.append(f"Missing tool scores for {region}: {', '.join(unscored)}")
+                points.append(OpenPoint(f"Missing tool scores for {region}: {', '.join(unscored)}", region, unscored))
             elif not scored.get(region) and not any(
                 call.region == region and call.raw is not None and call.calibrated is None for call in evidence.tool_log
             ):
-                missing.append(f"Missing tool scores for {region}")
-    return missing
+                points.append(OpenPoint(f"Missing tool scores for {region}", region, wanted.get(region, [])))
+    return points
+
+
+def doubtful(evidence: ExecutorOutput) -> list[OpenPoint]:
+    """Return the doubts about the evidence: contradictions, and what the analyst is uncertain about."""
+    return [*_contradicting(evidence), *_uncertain(evidence)]
 
 
 def contradictions(evidence: ExecutorOutput) -> list[str]:
-    """Return one sentence for each tool score that contradicts the analysis of the same region.
+    """Return one sentence for each tool score that contradicts the analysis of the same region."""
+    return [point.sentence for point in _contradicting(evidence)]
+
+
+def uncertainties(evidence: ExecutorOutput) -> list[str]:
+    """Return one sentence for each analyzed distortion that the analyst is uncertain about."""
+    return [point.sentence for point in _uncertain(evidence)]
+
+
+def _contradicting(evidence: ExecutorOutput) -> list[OpenPoint]:
+    """Return the contradictions between a tool score and the analysis of the same region.
 
     A contradiction is a score above 4 with a severe distortion, or below 2 without a visible distortion. The score of
     one distortion is compared with the analysis of that distortion. The score of a tool for the overall quality is
-    compared with the whole region's analysis, also where that tool stands in for one distortion.
+    compared with the whole region's analysis, also where that tool stands in for one distortion, and with a detection
+    that found nothing.
     """
-    conflicts: dict[tuple[str, str, float], list[str]] = {}  # the severe distortions that a score contradicts
+    conflicts: dict[tuple[str, str, float], list[DistortionAnalysis]] = {}  # the rows that a score contradicts
+    nothing = {region for region, names in (evidence.distortion_set or {}).items() if not names}
     for region, rows in (evidence.distortion_analysis or {}).items():
         scores = (evidence.quality_scores or {}).get(region, {})
         overall = {tool for key, (tool, _) in scores.items() if key.startswith(OVERALL)}
         for key, (tool, score) in scores.items():
             about = [row for row in rows if tool in overall or key.startswith(row.type)]
-            bad = [row.type for row in about if row.severity in ("severe", "extreme")]
-            if (score > HIGH_SCORE and bad) or (
-                score < LOW_SCORE and about and all(row.severity == "none" for row in about)
-            ):
+            bad = [row for row in about if row.severity in ("severe", "extreme")]
+            was_examined = bool(about) or (tool in overall and region in nothing)
+            if score > HIGH_SCORE and bad:
                 conflicts.setdefault((region, tool, score), []).extend(bad)
+            elif score < LOW_SCORE and was_examined and all(row.severity == "none" for row in about):
+                conflicts.setdefault((region, tool, score), []).extend(about)
+    weights = {(call.region, call.tool): call.weight for call in evidence.tool_log}
+    points = []
+    for (region, tool, score), rows in conflicts.items():
+        counts = weights.get((region, tool)) != 0
+        points.append(
+            OpenPoint(
+                f"Contradictory evidence for {region}: {_severe(rows)} but {tool} scores {score:.2f}",
+                region,
+                unique(row.type for row in rows),
+                distance=abs(score - min((LEVEL_OF[row.severity] for row in rows), default=5)) if counts else 0.0,
+            )
+        )
+    return points
+
+
+def _uncertain(evidence: ExecutorOutput) -> list[OpenPoint]:
+    """Return what the analyst says it is uncertain about: in a field, or without this field in some words."""
     return [
-        f"Contradictory evidence for {region}: {_severe(bad)} but {tool} scores {score:.2f}"
-        for (region, tool, score), bad in conflicts.items()
+        OpenPoint(f"The analysis of {row.type} in {region} is uncertain: {row.explanation}", region, [row.type])
+        for region, rows in (evidence.distortion_analysis or {}).items()
+        for row in rows
+        if (states_doubt(row.explanation) if row.uncertain is None else row.uncertain)
     ]
 
 
@@ -129,6 +187,11 @@ def named_gap(evidence: ExecutorOutput) -> float:
     return max((abs(score - mine) for _, score, _, mine in _beside_own(evidence)), default=0.0)
 
 
+def contradicted_by(evidence: ExecutorOutput) -> float:
+    """Return half the largest distance, in levels, of a score in the mean from a contradicting analysis, or 0."""
+    return max((point.distance / 2 for point in _contradicting(evidence)), default=0.0)
+
+
 def _beside_own(evidence: ExecutorOutput) -> Iterator[tuple[str, float, str, float]]:
     """Yield each named or selected tool with its score, and the program's own tool of the region with its score."""
     own = {call.region: call for call in evidence.tool_log if call.weight == 0 and call.distortion == OVERALL}
@@ -136,19 +199,6 @@ def _beside_own(evidence: ExecutorOutput) -> Iterator[tuple[str, float, str, flo
         mine = own.get(call.region)
         if call.weight and mine and call.calibrated is not None and mine.calibrated is not None:
             yield call.tool, call.calibrated, mine.tool, mine.calibrated
-
-
-def uncertainties(evidence: ExecutorOutput) -> list[str]:
-    """Return one sentence for each analyzed distortion that the analyst is uncertain about.
-
-    An analysis says it in a field; without this field, some words of its explanation do.
-    """
-    return [
-        f"The analysis of {row.type} in {region} is uncertain: {row.explanation}"
-        for region, rows in (evidence.distortion_analysis or {}).items()
-        for row in rows
-        if (states_doubt(row.explanation) if row.uncertain is None else row.uncertain)
-    ]
 
 
 def what_is_missing(evidence: ExecutorOutput) -> str:
@@ -162,8 +212,9 @@ def what_is_missing(evidence: ExecutorOutput) -> str:
     return " ".join(sentences)
 
 
-def _severe(distortions: list[str]) -> str:
-    return f"severe {', '.join(dict.fromkeys(distortions))}" if distortions else "no distortion is visible"
+def _severe(rows: Sequence[DistortionAnalysis]) -> str:
+    bad = unique(row.type for row in rows if row.severity != "none")
+    return f"severe {', '.join(bad)}" if bad else "no distortion is visible"
 
 
 def _has_score(scores: dict[str, tuple[str, float]], distortion: str) -> bool:

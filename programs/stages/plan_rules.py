@@ -73,6 +73,30 @@ def plan_by_rules(
     )
 
 
+def plan_to_add(plan: PlannerOutput, distortions: Distortions, tools: list[str]) -> PlannerOutput:
+    """Return the plan after a replan request: analyze these distortions by region, and run these tools there.
+
+    Regions of the ``plan`` that are new are examined, too; the evidence of the earlier plans stays.
+    """
+    further = {region: names for region, names in plan.named_distortions.items() if region != GLOBAL}
+    regions = unique([*distortions, *further])
+    named = {region: names for region, names in {**further, **distortions}.items() if names}
+    return PlannerOutput(
+        query_type="IQA",
+        query_scope=regions or "Global",
+        distortion_source="Explicit" if named else "Inferred",
+        distortions=named or None,
+        reference_mode=plan.reference_mode,
+        required_tool=tools or None,
+        plan=PlanFlags(
+            distortion_detection=False,
+            distortion_analysis=bool(regions),
+            tool_selection=False,
+            tool_execution=bool(tools),
+        ),
+    )
+
+
 def regions_to_examine(plan: PlannerOutput) -> list[str]:
     """Return the regions to detect distortions in: all, or those to analyze for which the question names none."""
     if plan.plan.distortion_detection:

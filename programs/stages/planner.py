@@ -1,6 +1,5 @@
 """The Planner: a model reads the question (and, unless configured otherwise, sees the images) and makes the plan."""
 
-import json
 import logging
 import re
 from collections.abc import Callable, Collection, Mapping
@@ -13,17 +12,19 @@ from agenticiqa.programs.errors import Unanswered, UnknownToolNamed, excerpt
 from agenticiqa.programs.events import event
 from agenticiqa.programs.images import LoadedImage, prompt_inputs
 from agenticiqa.programs.questions.options import question_part
+from agenticiqa.programs.questions.plain_rating import is_plain_rating
 from agenticiqa.programs.questions.query_type import detect_query_type
 from agenticiqa.programs.questions.regions import names_region
 from agenticiqa.programs.stages import protocols
 from agenticiqa.programs.stages.ask import CheckedPredict, Rejected
-from agenticiqa.programs.stages.plan_rules import as_written, enforce, violations
+from agenticiqa.programs.stages.plan_rules import as_written, enforce, plan_by_rules, plan_to_add, violations
 from agenticiqa.programs.stages.protocols import Planned, RejectedAnswers
+from agenticiqa.programs.stages.remedies import remedy_in
 from agenticiqa.programs.stages.side_by_side import StageModule, beside
 from agenticiqa.programs.tools.tool import Tool, find_tool, unknown_tool
 from agenticiqa.programs.tools.tool_names import spelled_tools, tool_spellings, without_options
 from agenticiqa.signatures.answers.requested import Requested
-from agenticiqa.signatures.lexicon import distortions_in
+from agenticiqa.signatures.lexicon import distortions_in, terms_in
 from agenticiqa.signatures.planner import PlanAnswer, WholePlanAnswer, plan_signature
 from agenticiqa.signatures.types import GLOBAL, PlannerOutput, QueryType, unique
 
@@ -67,8 +68,13 @@ class Planner(StageModule):
 
     def forward(self, image: LoadedImage, query: str, reference: LoadedImage | None, feedback: str) -> Planned:
         """See ``protocols.PlannerStage``. Raises UnknownToolNamed when the question itself names an unknown tool."""
-        doubted, tools = False, spelled_tools(query, self.toolbox)
-        usable = nameable(self.toolbox, query, reference_given=reference is not None)
+        reference_given, rates = reference is not None, detect_query_type(query) is QueryType.SCORING
+        if self.rules == "fill" and not feedback and rates and is_plain_rating(query):
+            return Planned(plan_by_rules("IQA", "Global", None, [], is_explicit=False, reference_given=reference_given))
+        doubted, remedy = False, remedy_in(feedback)
+        asked_tools = spelled_tools(query, self.toolbox)
+        tools = unique([*asked_tools, *remedy.tools])
+        usable = nameable(self.toolbox, query, reference_given=reference_given)
         requested = Requested(choices={"required_tool": usable if self.rules == "check" else tools})
         dropped: list[str] = []
 
@@ -76,7 +82,7 @@ class Planner(StageModule):
             nonlocal doubted
             refuse_unknown_tools(answer.required_tool, query, self.toolbox, image.source)
             if self.rules == "fill":
-                dropped[:] = drop_unnamed(answer, f"{query}\n{feedback}", tools, self.toolbox)
+                dropped[:] = drop_unnamed(answer, f"{query}\n{feedback}", tools, self.toolbox, rates=rates)
             wrong = violations(answer)
             if not doubted and (overlooked := distortions_overlooked(answer, query)):
                 doubted = True  # the lexicon may be wrong, so a repeated answer is accepted
@@ -87,14 +93,17 @@ class Planner(StageModule):
         def enforced(answer: PlanAnswer, rejected: RejectedAnswers) -> Planned:
             plan = enforce(
                 answer,
-                reference_given=reference is not None,
+                reference_given=reference_given,
                 named_tools=tools,
                 replanning=bool(feedback),
-                rates=detect_query_type(query) is QueryType.SCORING,
+                rates=rates,
             )
             if isinstance(answer, WholePlanAnswer):
                 return Planned(as_written(answer, plan), rejected)
             note_set_by_rules(answer, plan)
+            if remedy and answer.query_type == "IQA":
+                chosen = [name for name in plan.tools if name in remedy.tools] or remedy.tools
+                plan = plan_to_add(plan, remedy.distortions, unique([*asked_tools, *chosen]))
             current().usage.note_parsing(self.ask.stage, dropped)
             return Planned(plan, rejected)
 
@@ -161,12 +170,14 @@ def note_set_by_rules(answer: PlanAnswer, plan: PlannerOutput) -> None:
 
 
 def drop_unnamed(
-    answer: PlanAnswer, asked: str, named_tools: Collection[str], known_tools: Collection[str]
+    answer: PlanAnswer, asked: str, named_tools: Collection[str], known_tools: Collection[str], *, rates: bool
 ) -> list[str]:
-    """Remove the tools and the regions of a plan that the question does not name; return a sentence for each kind.
+    """Remove what a plan names and the question does not; return a sentence for each kind.
 
     ``asked`` is the question with the feedback on the previous plan, which may name a region, too. A model may have
-    read a tool in the image, or copied a region. Distortions of a removed region apply to the whole image.
+    read a tool in the image, or copied a region. Distortions of a removed region apply to the whole image. If the
+    question ``rates`` the quality and has no word for a distortion, the plan must not name one either, because then
+    the others would not be looked for.
     """
     notes = []
     tools = {name: find_tool(name, named_tools) for name in answer.required_tool}
@@ -185,7 +196,16 @@ def drop_unnamed(
         for row in answer.distortions:
             if row.region in unnamed:
                 row.region = GLOBAL
+    named = unique(name for row in answer.distortions for name in row.distortions)
+    if rates and named and not distortions_in(asked) and not terms_about_distortions(asked):
+        notes.append(_dropped(named, "distortions", "distortion"))
+        answer.distortions, answer.distortion_source = [], "Inferred"
     return notes
+
+
+def terms_about_distortions(asked: str) -> bool:
+    """Return whether a question has a word for a distortion or for the lack of one, also a vague one ("soft")."""
+    return any(term.meaning.subject not in ("quality", "any") for term in terms_in(asked))
 
 
 def _dropped(names: Collection[str], key: str, kind: str) -> str:
@@ -203,8 +223,3 @@ def refuse_unknown_tools(names: list[str], query: str, known: Collection[str], i
     for name in names:
         if not find_tool(name, known) and name.casefold() in spelled:
             raise UnknownToolNamed(str(unknown_tool(name, known)), image)
-
-
-def feedback_on(plan: PlannerOutput, reason: str) -> str:
-    """Return the ``feedback`` for the next plan as JSON: the previous plan, and why its evidence was insufficient."""
-    return json.dumps({"previous_plan": plan.model_dump(), "why_not_sufficient": reason}, ensure_ascii=False)

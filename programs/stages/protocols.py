@@ -186,7 +186,7 @@ class ExecutorStage(Protocol):
         reference: LoadedImage | None,
         earlier: ExecutorOutput | None = None,
     ) -> Executed:
-        """Collect the evidence. ``earlier`` is that for the previous plan for the same question, if there was one.
+        """Collect the evidence, and add it to ``earlier``, that for the previous plans for the same question, if any.
 
         Raises ToolError if the plan names an unknown tool, or one that needs a reference.
         """

@@ -1,7 +1,7 @@
 """Decide whether to plan again: rules find gaps in the evidence, and a model decides about remaining doubts."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.errors import Unanswered
@@ -11,7 +11,9 @@ from agenticiqa.programs.stages import progress
 from agenticiqa.programs.stages.ask import CheckedPredict
 from agenticiqa.programs.stages.evidence import contradictions, format_evidence, gaps, uncertainties
 from agenticiqa.programs.stages.protocols import Decided, ReplanVerdict
+from agenticiqa.programs.stages.remedies import remedy_for
 from agenticiqa.programs.stages.side_by_side import StageModule
+from agenticiqa.programs.tools.tool import Tool
 from agenticiqa.signatures.replan import DecideReplan, Decision
 from agenticiqa.signatures.types import PARSING_FAILED, ExecutorOutput, PlannerOutput, QueryType, SummarizerOutput
 
@@ -21,11 +23,20 @@ HISTORY_LIMIT = 10
 
 
 class Replan(StageModule):
-    """The stage that decides after each answer. Offline, without ``judge``, doubts are only noted in the answer."""
+    """The stage that decides after each answer. Offline, without ``judge``, doubts are only noted in the answer.
 
-    def __init__(self, judge: CheckedPredict[Decision] | None = None) -> None:
+    With a ``toolbox``, a new plan is requested only if it can add something (``stages.remedies``).
+    """
+
+    def __init__(
+        self, judge: CheckedPredict[Decision] | None = None, toolbox: Mapping[str, Tool] | None = None
+    ) -> None:
         super().__init__()
         self.judge = judge
+        self.toolbox: Mapping[str, Tool] = toolbox or {}
+
+    def _can_add(self, plan: PlannerOutput, evidence: ExecutorOutput) -> bool:
+        return not self.toolbox or bool(remedy_for(plan, evidence, self.toolbox))
 
     def forward(
         self,
@@ -39,13 +50,13 @@ class Replan(StageModule):
         """See ``protocols.ReplanStage``."""
         if result.quality_reasoning == PARSING_FAILED:  # a new plan would not make the model's answer usable
             return Decided(result, verdict.rejected_answers)
-        at_limit = iteration >= max_iterations
+        at_limit = iteration >= max_iterations or not self._can_add(plan, evidence)
         undecided = doubts(evidence) if self.judge and at_limit else []  # the model does not decide at the limit
         reason = "; ".join(gaps(plan, evidence) or verdict.reasons or undecided)
         if not reason:
             progress.no_replan(iteration, doubts(evidence))
             return Decided(result, verdict.rejected_answers)
-        progress.replan(reason, iteration, max_iterations)
+        progress.replan(reason, iteration, iteration if at_limit else max_iterations)
         if at_limit:
             result = with_open_points(result, reason)
         else:
@@ -55,7 +66,7 @@ class Replan(StageModule):
     def needs_verdict(self, plan: PlannerOutput, evidence: ExecutorOutput, iteration: int, max_iterations: int) -> bool:
         """See ``protocols.ReplanStage``. Only doubts without a gap, and while planning again is still allowed."""
         undecided = self.judge is not None and doubts(evidence) and not gaps(plan, evidence)
-        return bool(undecided) and iteration < max_iterations
+        return bool(undecided) and iteration < max_iterations and self._can_add(plan, evidence)
 
     def verdict(self, query: str, plan: PlannerOutput, evidence: ExecutorOutput) -> ReplanVerdict:
         """See ``protocols.ReplanStage``. Without a usable decision of the model, there are no reasons to plan again."""

@@ -12,10 +12,12 @@ from agenticiqa.programs.questions.query_type import detect_query_type
 from agenticiqa.programs.questions.scale import stated_scale
 from agenticiqa.programs.stages import progress, protocols
 from agenticiqa.programs.stages.evidence import (
+    contradicted_by,
     contradictions,
     far_named_tools,
     named_gap,
     scores_in_mean,
+    uncertainties,
     what_is_missing,
 )
 from agenticiqa.programs.stages.protocols import Answered, Scored, Summarized
@@ -94,8 +96,9 @@ class Summarizer(StageModule):
     ) -> SummarizerOutput:
         """Return the score. ``doubt`` is why the tools may err here, ``least`` their minimum spread in this case."""
         p, is_adapted = scored.probabilities, any(call.adapted for call in evidence.tool_log)
-        # An adapter reports its own spread. The error of another tool is at least its distance from the program's tool.
-        least = max(0.0 if is_adapted else least, named_gap(evidence))
+        # An adapter reports its own spread. The error of another tool is at least its distance from the program's tool,
+        # and where analysis and tools contradict each other, it is unknown which of them is wrong.
+        least = max(0.0 if is_adapted else least, named_gap(evidence), contradicted_by(evidence))
         if not evidence.overall_scores and scored.source == "uniform":
             raise NoScore("no score: there are no tool scores, and the model gave no level probabilities")
         fused = fused_score(
@@ -158,7 +161,7 @@ def on_stated_scale(score: float, query: str) -> float | str:
 
 def _caveats(evidence: ExecutorOutput, is_needed: bool = True) -> list[str]:
     """Return the caveats about the evidence that are added to the reasoning; gaps count only if it is needed."""
-    remarks = [*far_named_tools(evidence), *contradictions(evidence)]
+    remarks = [*far_named_tools(evidence), *contradictions(evidence), *uncertainties(evidence)]
     unplaced = dict.fromkeys(call.region for call in evidence.tool_log if call.region != GLOBAL and call.box is None)
     if unplaced:
         remarks.append(f"The tools measured the whole image, because no box was found for {', '.join(unplaced)}")

@@ -33,10 +33,11 @@ MOST_MASS = 1.01  # a larger sum is not rounding: the values are not log-probabi
 WORDS = {name.lower(): level for name, level in LEVELS.items()}
 NAMES = WORDS | {str(level): level for level in LEVELS.values()}
 
-FIELDS = ("quality_level", "final_answer")  # in this order, because an answer with a level may have further keys
+# An answer with a level may have further keys, so its own field comes first.
+FIELDS = ("quality_level", "final_answer")
 LETTERS = {letter.lower(): LEVELS[name] for letter, name in CHOICES.items()}
 _BEFORE_VALUE = re.compile(r'\s*:\s*"?\s*')
-_IS_LETTER = re.compile(r"[A-Ea-e][^\w']")  # where a value begins: "B" and "B. Good", but not "Bad"
+_IS_LETTER = re.compile(r"[A-Ea-e][^\w']")  # the beginning of "B" and "B. Good", but not of "Bad"
 _VALUE = re.compile(r'\s*+:\s*+"?([^",}\n]++)["},\n]')
 _WORD = re.compile(r"""[\s"':,{]*([^\W_]+)(?=[\s"',}]|$)""")
 # Some servers return their tokenizer's marks for a blank and a newline.

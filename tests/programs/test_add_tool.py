@@ -16,7 +16,7 @@ from agenticiqa.programs.fusion.configured import curves_digest
 from agenticiqa.programs.tools.catalog import own_tool
 from agenticiqa.programs.tools.tool_curves import ToolCurve
 from support.fake_server import by_stage, fake_server, field_of
-from support.scripted_answers import SCRIPT, pairs, plan, program_for
+from support.scripted_answers import RATE, SCRIPT, pairs, plan, program_for
 
 NAMED = "Rate the quality with MY-EDGES."
 
@@ -93,7 +93,7 @@ def test_a_model_sees_the_tool_and_can_select_it(photo: Path) -> None:
     with fake_server(by_stage(script)) as server:
         program = program_for(server, executor={"select": "model"})
         add_tool(program, "MY-EDGES", edges, curve)
-        result = program(photo)
+        result = program(photo, RATE)
     assert "MY-EDGES (NR): Mean difference of neighbors, in gray levels." in field_of(
         server.of("selection")[0], "available_tools"
     )

@@ -11,7 +11,7 @@ from agenticiqa.programs.graph import AgenticIQAState, decide_next_node, executo
 from agenticiqa.programs.stages.evidence import gaps
 from agenticiqa.signatures.types import ExecutorOutput, SummarizerOutput
 from support.fake_server import field_of, has_field, stage_of
-from support.nodes import RATE, evidence, plan, scripted, state
+from support.nodes import evidence, plan, scripted, state
 from support.scripted_answers import LOOK_AGAIN, unsure
 from support.specification import ASSESSMENT, LOG_PROBS, PLAN
 
@@ -56,7 +56,8 @@ def test_replanning_ends_at_the_limit_and_each_new_plan_gets_the_reason(photo: P
     regions = ("car", "sky", "sea", "cup")
     different = [{**PLAN, "query_scope": [region], "distortions": {region: ["Blurs"]}} for region in regions]
     config, engine = scripted({"plan": different, **script})
-    given: AgenticIQAState = {"query": RATE, "image_path": str(photo), "max_replan_iterations": limit}
+    query = "Rate the quality of this blurry snapshot."
+    given: AgenticIQAState = {"query": query, "image_path": str(photo), "max_replan_iterations": limit}
     for _ in range(plans + 1):
         for node in (planner_node, executor_node, summarizer_node):
             merged: Any = {**given, **node(given, config)}

@@ -86,7 +86,8 @@ def test_reference_mode_determination(photo: Path, reference: Path) -> None:
     full, none = ({**OPEN, "reference_mode": mode} for mode in ("Full-Reference", "No-Reference"))
     for given, wrong, right in ((reference, none, full), (None, full, none)):
         config, engine = scripted({"plan": wrong})
-        for plan in (ask(photo, "How is the quality?", config, given), ask(photo, "How is the quality?", None, given)):
+        question = "How is the quality of this snapshot?"
+        for plan in (ask(photo, question, config, given), ask(photo, question, None, given)):
             assert plan.reference_mode == right["reference_mode"]
         assert len(engine.bodies) == 1
 

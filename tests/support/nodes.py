@@ -28,7 +28,7 @@ from support.loopback import Body
 
 Config = dict[str, Any]
 
-RATE = "Rate the perceptual quality of this image."
+RATE = "Rate the perceptual quality of this snapshot."  # unlike the default question, it is planned by the model
 WHY = "Why does this photo look soft?"
 WORST = "Which distortion is the worst?\nA) Noise\nB) Blur\nC) Compression"
 

@@ -10,7 +10,7 @@ from agenticiqa.signatures.vocabulary import LEVELS
 from support.fake_server import Answer, Server, field_of
 from support.loopback import Body, spoken
 
-RATE = "Rate the perceptual quality of this image."
+RATE = "Rate the perceptual quality of this snapshot."  # unlike the default question, it is planned by the model
 ALL = dict.fromkeys(("distortion_detection", "distortion_analysis", "tool_selection", "tool_execution"), True)
 NONE = dict.fromkeys(ALL, False)
 LOGS = {"1": -4.0, "2": -2.0, "3": -0.3, "4": -1.8, "5": -5.0}

@@ -26,7 +26,7 @@ from support.snippets import snippets
 MakeLabels = Callable[..., Path]
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "dspy.md"
 RATED = {
-    f"{name}.ask.predict" for name in ("planner", "executor.detect", "executor.analyze", "summarizer.score")
+    f"{name}.ask.predict" for name in ("executor.detect", "executor.analyze", "summarizer.score")
 }  # the predictors that a rating asks
 
 

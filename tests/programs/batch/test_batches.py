@@ -178,7 +178,7 @@ def test_a_limit_is_kept_and_reported_before_the_run(
 ) -> None:
     config = configuration(tmp_path, server.url)
     assert assess(album, config, tmp_path / "a.jsonl", "--batch", "--max-calls", "3") == 2
-    assert "need about 12 calls, more than --max-calls 3" in capsys.readouterr().err
+    assert "need about 9 calls, more than --max-calls 3" in capsys.readouterr().err
     assert not server.log
     monkeypatch.setattr("agenticiqa.programs.cli.batching.estimate", lambda config, jobs: Estimate())
     assert assess(album, config, tmp_path / "b.jsonl", "--batch", "--max-calls", "7") == 1
@@ -195,7 +195,7 @@ def test_a_dry_run_shows_batches_and_bytes(
     config = configuration(tmp_path, server.url)
     assert main(["assess", str(album), "--config", str(config), "--jsonl", "x", "--batch", "--dry-run"]) == 0
     message = capsys.readouterr().out
-    assert "With --batch: 12 requests, 0." in message
+    assert "With --batch: 9 requests, 0." in message
     assert main(["assess", str(album), "--config", str(config), "--dry-run"]) == 0
     full, half = (float(each.split("\t")[-1]) for each in _totals(capsys.readouterr().out, message))
     assert half == pytest.approx(full / 2, abs=1e-4)

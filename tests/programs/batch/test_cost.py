@@ -26,7 +26,7 @@ from support.scripted_answers import ALL, locate, pairs, plan, select
 
 GOLDEN = Path(__file__).parents[1] / "stages" / "golden"  # the prompts of all stages
 O200K = "fb374d419588a4632f3f557e76b4b70aebbca790"  # GPT-4o's vocabulary, in the file that tiktoken keeps it in
-RATE = "Rate the perceptual quality of this image."
+RATE = "Rate the perceptual quality of this snapshot."  # unlike the default question, it is planned by the model
 OTHER = "What emotion does this photo convey?"
 REGION = "Is the car sharp? A. Yes B. No"
 PLACE = "Is the left half noisy?"

@@ -33,7 +33,7 @@ from support.fake_server import (
 from support.files import json_lines
 from support.images import album_of_squares
 from support.loopback import Body, Reply
-from support.scripted_answers import RATED, plan
+from support.scripted_answers import RATE, RATED, plan
 
 IMAGES = 14
 ANSWERS = by_stage({"plan": plan(), "assessment": RATED})
@@ -92,7 +92,7 @@ def album(tmp_path: Path) -> Path:
 def command(album: Path, server: Server, file: Path, *more: str) -> list[str]:
     """Return a command with two questions per image, one image after the other."""
     to = ["--backend", "vllm.test", "--api-base", server.url, "--mode", "fast", "--workers", "1"]
-    return ["assess", str(album), "--jsonl", str(file), *to, *more]
+    return ["assess", str(album), "--query", RATE, "--jsonl", str(file), *to, *more]
 
 
 class Switch:

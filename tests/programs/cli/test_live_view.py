@@ -12,7 +12,7 @@ from agenticiqa.programs.cli.main import main
 from agenticiqa.programs.events import assessing, event
 from support.fake_server import by_stage, fake_server
 from support.full_run import SCRIPT, configuration
-from support.scripted_answers import analyse, plan
+from support.scripted_answers import RATE, analyse, plan
 
 ESCAPE = "\x1b"
 
@@ -32,7 +32,10 @@ def full(tmp_path_factory: pytest.TempPathFactory, examples: Path) -> str:
             "agenticiqa.programs.cli.logs.StderrHandler.emit", lambda self, record: printed.append(self.format(record))
         )
         asking = configuration(tmp_path_factory.mktemp("full"), server.url)
-        assert main(["assess", str(examples / "coffee.webp"), "-v", "--json", "--config", str(asking)]) == 0
+        assert (
+            main(["assess", str(examples / "coffee.webp"), "-v", "--json", "--query", RATE, "--config", str(asking)])
+            == 0
+        )
     return "\n".join(filter(None, printed))
 
 
@@ -80,7 +83,10 @@ def test_at_the_limit_of_iterations_a_contradiction_is_a_warning(
     with fake_server(by_stage({**SCRIPT, "plan": plan(), "analysis": analyse("severe")})) as server:
         asking = configuration(tmp_path, server.url)
         asking.write_text(f"{asking.read_text()}max_replan_iterations: 0\n")
-        assert main(["assess", str(examples / "coffee.webp"), "-v", "--json", "--config", str(asking)]) == 0
+        assert (
+            main(["assess", str(examples / "coffee.webp"), "-v", "--json", "--query", RATE, "--config", str(asking)])
+            == 0
+        )
     shown = " ".join(capsys.readouterr().err.split())
     assert (
         "warning replan: the limit of 0 iterations is reached; the evidence is still insufficient: Contradict" in shown

@@ -16,7 +16,7 @@ from agenticiqa.programs.cli.card import card
 from agenticiqa.programs.cli.printable import VERBOSITY
 from agenticiqa.programs.cli.render import print_lines, progress
 from support.fake_server import by_stage, fake_server
-from support.scripted_answers import SCRIPT, program_for
+from support.scripted_answers import RATE, SCRIPT, program_for
 
 
 def shown(row: dict[str, Any]) -> str:
@@ -31,8 +31,8 @@ def test_a_card_shows_calls_and_cost_of_a_result_with_a_model(examples: Path) ->
     priced = {"price": Price(input=100.0, output=100.0)}
     with fake_server(by_stage(SCRIPT)) as server:
         program = program_for(server, planner=priced, executor=priced, summarizer=priced)
-        first = shown(program(examples / "coffee_jpeg.jpg").to_dict())
-        again = shown(program(examples / "coffee_jpeg.jpg").to_dict())
+        first = shown(program(examples / "coffee_jpeg.jpg", RATE).to_dict())
+        again = shown(program(examples / "coffee_jpeg.jpg", RATE).to_dict())
     assert ", 5 calls, 0.0075 USD" in first
     assert ", 0 calls and 5 from the cache" in again
 

@@ -18,6 +18,7 @@ from agenticiqa.programs.stages.ask import CheckedPredict
 from support import full_run
 from support.fake_server import by_stage, fake_server
 from support.loopback import Body, Reply
+from support.scripted_answers import RATE
 from support.terminal import Screen, run_on_terminal
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs a pseudo-terminal")
@@ -64,7 +65,7 @@ def test_one_image_shows_its_steps_and_then_only_its_warnings_and_its_card(
     columns: int, slow: Path, examples: Path
 ) -> None:
     image = examples / "coffee.webp"
-    status, screen, _ = run_on_terminal(agenticiqa("assess", image, "--config", slow), columns)
+    status, screen, _ = run_on_terminal(agenticiqa("assess", image, "--query", RATE, "--config", slow), columns)
     assert (status, screen.cursor) == (0, True)
     shown = steps(screen)
     wanted = ["assessing", "planning", "looking for distortions", "assessing their severity, attempt 2 of 3"]

@@ -35,7 +35,7 @@ from support.fake_server import (
     stage_of,
 )
 from support.loopback import Body, Reply, error_reply
-from support.scripted_answers import NONE, SCRIPT, analyse, plan, program_for
+from support.scripted_answers import NONE, RATE, SCRIPT, analyse, plan, program_for
 
 WHY = "Why is the sky noisy?"
 OTHER = "Is this picture cheerful?"
@@ -65,7 +65,7 @@ def measuring(program: AgenticIQA, measure: Callable[[Any], float], **changes: A
 def test_the_table_selects_the_tools_of_a_rating_unless_a_model_is_to(photo: Path) -> None:
     with fake_server(by_stage(SCRIPT)) as server:
         program = program_for(server, executor={"select": "table"})
-        result = program(photo)
+        result = program(photo, RATE)
         assert sorted(server.stages()) == ["analysis", "assessment", "detection", "plan"]
         assert result.executor_evidence.overall_tools == ("LEARNED-IQA",)
         server.requests.clear()
@@ -76,7 +76,7 @@ def test_the_table_selects_the_tools_of_a_rating_unless_a_model_is_to(photo: Pat
 def test_a_full_rating_has_four_requests_in_sequence(photo: Path) -> None:
     with fake_server(meeting({"analysis", "selection"}, by_stage(SCRIPT))) as server:
         program = program_for(server)
-        result = program(photo)
+        result = program(photo, RATE)
     asked = server.stages()
     assert sorted(asked) == ["analysis", "assessment", "detection", "plan", "selection"]
     assert asked[:2] == ["plan", "detection"]  # then the two that met, then the last
@@ -88,7 +88,7 @@ def test_a_doubt_is_decided_while_the_score_is_requested(photo: Path) -> None:
     doubtful = {**SCRIPT, "analysis": analyse("severe")}
     with fake_server(meeting({"decision", "assessment"}, by_stage(doubtful))) as server:
         as_it_is = ToolCurve((0, 1, 0, 1, 0), (1, 5), "as it is")
-        result = measuring(program_for(server), lambda pixels: 4.6, curve=as_it_is)(photo)
+        result = measuring(program_for(server), lambda pixels: 4.6, curve=as_it_is)(photo, RATE)
     assert sorted(server.stages()[:4]) == ["analysis", "detection", "plan", "selection"]
     assert sorted(server.stages()[4:]) == ["assessment", "decision"]
     assert "Contradictory evidence" in result.quality_reasoning
@@ -109,20 +109,21 @@ def test_needed_tools_run_while_the_planner_is_asked_and_each_runs_once(photo: P
         return by_stage(SCRIPT)(request)
 
     with fake_server(script) as server:
-        result = measuring(program_for(server), measure)(photo)
+        result = measuring(program_for(server), measure)(photo, RATE)
     log = result.executor_evidence.tool_log
     assert {call.raw for call in log} == {3.0}
     assert len(runs) == len({call.tool for call in log})
 
 
-@pytest.mark.parametrize("query", ["Rate the quality.", OTHER, WHY])
+@pytest.mark.parametrize("query", ["Rate the quality.", RATE, OTHER, WHY])
 def test_the_fast_profile_asks_at_most_twice(photo: Path, query: str) -> None:
     other = plan(flags=NONE, query_type="Other")
     noisy = plan("sky", distortion_source="Explicit", distortions=[{"region": "sky", "distortions": ["Noise"]}])
     script = {**SCRIPT, "plan": {OTHER: other, WHY: noisy}.get(query, plan())}
     with fake_server(by_stage(script)) as server:
         result = program_for(server, mode="fast")(photo, query)
-    assert server.stages() in (["plan", "assessment"], ["plan", "answer"])
+    last = "answer" if query in (OTHER, WHY) else "assessment"
+    assert server.stages() == ([last] if query == "Rate the quality." else ["plan", last])
     assert result.backend == "planner=vllm.test, executor=offline, summarizer=vllm.test, replan=offline"
     assert result.iteration_count == 0
 
@@ -134,7 +135,7 @@ def test_stages_with_only_a_backend_send_the_documented_parameters(photo: Path, 
     file = tmp_path / "mine.yaml"
     with fake_server(by_stage(SCRIPT)) as server:
         file.write_text(yaml.safe_dump({name: {"backend": "vllm.test", "api_base": server.url} for name in STAGES}))
-        AgenticIQA.from_config(file)(photo)
+        AgenticIQA.from_config(file)(photo, RATE)
         AgenticIQA.from_config(Config().with_backend("vllm.test", server.url))(photo, OTHER)
     sent = {stage_of(body): {name: body.get(name) for name in SAMPLING} for body in server.requests}
     assert sent.pop("plan")["top_p"] == 0.1
@@ -146,7 +147,7 @@ def test_stages_with_only_a_backend_send_the_documented_parameters(photo: Path, 
 
 def test_hosted_models_get_the_documented_limits_of_tokens(photo: Path) -> None:
     with fake_server(by_stage(SCRIPT)) as server:
-        AgenticIQA.from_config(Config().with_backend("openai.test", server.url))(photo)
+        AgenticIQA.from_config(Config().with_backend("openai.test", server.url))(photo, RATE)
     limits = {stage_of(body): body["max_completion_tokens"] for body in server.requests}
     assert limits == {"plan": 2048, "detection": 2048, "analysis": 2048, "assessment": 512}
 
@@ -155,7 +156,7 @@ def test_usage_by_stage_adds_up_to_the_total(photo: Path) -> None:
     with fake_server(by_stage(SCRIPT)) as server:
         price = Price(input=1.0, output=100.0)
         result = program_for(server, **{name: {"price": price} for name in ("planner", "executor", "summarizer")})(
-            photo
+            photo, RATE
         )
     stages = result.to_dict()["usage_by_stage"]
     first, second, *side_by_side, last = stages
@@ -172,19 +173,19 @@ def test_usage_by_stage_adds_up_to_the_total(photo: Path) -> None:
 
 def test_a_second_run_costs_nothing(photo: Path, tmp_path: Path) -> None:
     with fake_server(by_stage(SCRIPT)) as server:
-        first = program_for(server)(photo)
+        first = program_for(server)(photo, RATE)
         asked = len(server.requests)
         elsewhere = tmp_path / "copy.jpg"  # it is the content that counts
         elsewhere.write_bytes(photo.read_bytes())
-        second = program_for(server)(elsewhere)
+        second = program_for(server)(elsewhere, RATE)
     assert len(server.requests) == asked
     assert {(used["calls"], used["cached"]) for used in second.usage_by_stage.values()} == {(0, 1)}
     assert second.quality_score == first.quality_score
     assert second.usage == {}
     assert {used["usd"] for used in first.usage_by_stage.values()} == {None}, "no price was configured"
     with fake_server(by_stage(SCRIPT)) as other:
-        program_for(other)(photo)
-        uncached = program_for(other, cache=False)(photo)
+        program_for(other)(photo, RATE)
+        uncached = program_for(other, cache=False)(photo, RATE)
     assert len(other.requests) == 2 * asked, "another server has answers of its own"
     assert {used["cached"] for used in uncached.usage_by_stage.values()} == {0}
 
@@ -194,7 +195,7 @@ def test_only_a_stage_without_a_usable_answer_is_asked_again(photo: Path, engine
     def result() -> Assessment:
         program = program_for(server) if engine_of == "ours" else AgenticIQA()
         with dspy.context(lm=lm):
-            return program(photo)
+            return program(photo, RATE)
 
     rating = SCRIPT["assessment"]
     with fake_server(by_stage({**SCRIPT, "assessment": [*[bad_json()] * 3, *[bad_json(), rating]]})) as server:
@@ -213,16 +214,16 @@ def test_only_a_stage_without_a_usable_answer_is_asked_again(photo: Path, engine
 
 def test_another_image_question_or_setting_is_not_answered_from_the_cache(photo: Path, tmp_path: Path) -> None:
     with fake_server(by_stage(SCRIPT)) as server:
-        program_for(server)(photo)
+        program_for(server)(photo, RATE)
         one = len(server.of("assessment"))
         changed = tmp_path / "changed.jpg"
         header = b"JFIF\0\1\1"  # then the resolution: the pixels are the same
         changed.write_bytes(photo.read_bytes().replace(header + b"\0\0\1\0\1", header + b"\1\0\x48\0\x48"))
         program_for(server)(changed)
         program_for(server)(photo, "Rate the quality, please.")
-        program_for(server, summarizer={"seed": 5})(photo)
-        program_for(server, summarizer={"temperature": 0.5})(photo)
-        program_for(server, summarizer={"max_tokens": 99})(photo)
+        program_for(server, summarizer={"seed": 5})(photo, RATE)
+        program_for(server, summarizer={"temperature": 0.5})(photo, RATE)
+        program_for(server, summarizer={"max_tokens": 99})(photo, RATE)
     assert len(server.of("assessment")) == one + 5
 
 
@@ -258,7 +259,7 @@ def test_a_request_of_unknown_cost_counts_at_its_highest_price(photo: Path, repl
         with within(Limits(max_usd=1.0)) as limits:
             for _ in range(100):
                 try:
-                    program(photo)
+                    program(photo, RATE)
                 except LimitReached:
                     break
                 except (dspy.LMError, Unanswered):
@@ -274,18 +275,18 @@ def test_a_request_that_was_not_sent_or_was_refused_costs_nothing(photo: Path) -
     with fake_server(error_reply(400, {"error": {"message": "no such parameter"}})) as server:
         program = program_for(server, cache=False, **stages)
         with within(Limits(max_usd=1.0)) as limits, pytest.raises(dspy.LMInvalidRequestError):
-            program(photo)
+            program(photo, RATE)
     assert server.requests
     with within(limits), pytest.raises(dspy.LMTransportError):
-        program(photo)
+        program(photo, RATE)
     assert limits.usd == 0
 
 
 def test_images_are_sent_unchanged_unless_max_side_is_set(photo: Path) -> None:
     with fake_server(by_stage(SCRIPT)) as server:
-        as_it_is = program_for(server)(photo)
+        as_it_is = program_for(server)(photo, RATE)
         sent = [data for request in server.requests for _, data in images_of(request)]
-        smaller = program_for(server, max_side=100)(photo)
+        smaller = program_for(server, max_side=100)(photo, RATE)
         small = [data for request in server.requests[5:] for _, data in images_of(request)]
     assert set(sent) == {photo.read_bytes()}
     assert {max(Image.open(io.BytesIO(data)).size) for data in small} == {100}
@@ -307,7 +308,7 @@ def test_offline_only_analysis_and_tools_run_in_parallel(photo: Path, monkeypatc
 
     monkeypatch.setattr(side_by_side, "ThreadPoolExecutor", counted)
     program = AgenticIQA.offline()
-    program(photo)
+    program(photo, RATE)
     assert pools == [1]
     program(photo, OTHER)
     assert pools == [1]

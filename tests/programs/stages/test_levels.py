@@ -173,7 +173,7 @@ def test_in_the_full_program_the_levels_replace_the_scorer(photo: Path) -> None:
     with fake_server(words(SURE)) as server, fake_server(by_stage({"plan": plan(), "assessment": ASSESSMENT})) as agent:
         levels = LevelsConfig(backend="vllm.levels", api_base=server.url)
         config = Config(planner={"backend": "vllm.agent", "api_base": agent.url}, levels=levels)
-        result = AgenticIQA.from_config(config)(photo)
+        result = AgenticIQA.from_config(config)(photo, "Rate the quality of the cup.")
         offline = AgenticIQA.from_config(Config(levels=levels))(photo)
     assert agent.stages() == ["plan"]
     assert len(server.requests) == 1  # the second program asks the same, and is answered from the cache

@@ -9,7 +9,7 @@ import pytest
 from agenticiqa.programs.batch.cost import text_tokens
 from support.fake_server import by_stage, fake_server, field_of, stage_of, text_of
 from support.loopback import Body
-from support.scripted_answers import RATE, SCRIPT, program_for
+from support.scripted_answers import SCRIPT, program_for
 
 # Tokens as ``cost`` counts them, within 7 % of GPT-4o's tokenizer.
 MOST_ENFORCED, MOST_IN_WORDS, MOST_OF_A_STAGE = 2900, 3600, 900
@@ -26,7 +26,7 @@ def sent(photo: Path, form: str) -> dict[str, int]:
     """Return the tokens of each stage's text, with the schema that hosted models bill, in a rating of five requests."""
     section = {"structured_outputs": form, "backend": "openai.test"}
     with fake_server(by_stage({**SCRIPT, "detection": two})) as server:
-        program_for(server, planner=section, executor=section, summarizer=section)(photo, RATE)
+        program_for(server, planner=section, executor=section, summarizer=section)(photo, "Rate this snapshot.")
     tokens: dict[str, int] = {}
     for body in server.requests:
         schema = body.get("response_format", {}).get("json_schema", {}).get("schema")

@@ -217,8 +217,10 @@ def test_a_region_that_the_question_does_not_name_is_dropped_with_a_note(photo: 
         result = program_for(server)(photo, RATE)
     assert result.plan.query_scope == "Global"
     assert "location" not in server.stages()
-    (note,) = result.answer_notes["planner"]
-    assert note == "dropped 'vehicle' from query_scope, because the question names no such region"
+    assert result.answer_notes["planner"] == [
+        "dropped 'vehicle' from query_scope, because the question names no such region",
+        "dropped 'Blurs' from distortions, because the question names no such distortion",
+    ]
 
 
 def test_the_name_of_a_tool_is_no_region(image: LoadedImage) -> None:
