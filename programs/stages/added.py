@@ -42,7 +42,7 @@ def added(earlier: ExecutorOutput, new: ExecutorOutput, *, all_count: bool = Fal
         "distortion_analysis": analysis if earlier.distortion_analysis or new.distortion_analysis else None,
         "selected_tools": selected if earlier.selected_tools or new.selected_tools else None,
     }
-    failures = {name: why for name, why in {**earlier.failures, **new.failures}.items() if not found.get(RESULTS[name])}
+    failed = {**earlier.failures, **new.failures}
     return ExecutorOutput.model_validate(
         {
             **found,
@@ -51,7 +51,7 @@ def added(earlier: ExecutorOutput, new: ExecutorOutput, *, all_count: bool = Fal
             "boxes": {**(earlier.boxes or {}), **(new.boxes or {})} or None,
             "measurements": {**(earlier.measurements or {}), **(new.measurements or {})} or None,
             "local_damage": {**(earlier.local_damage or {}), **(new.local_damage or {})} or None,
-            "failures": failures,
+            "failures": {name: why for name, why in failed.items() if not found.get(RESULTS.get(name, ""))},
             "notes": unique([*earlier.notes, *new.notes, *_changes(earlier, new)]),
         }
     )

@@ -1,8 +1,8 @@
 """The paper's rules for plans (arXiv 2509.26006, Appendix A.2): they complete a model's plan and make the offline plan.
 
 The presence of a reference determines the reference mode. Query type, scope, distortion source and named tools
-determine the four flags. A replan, made because the evidence was insufficient, runs all sub-tasks except the detection
-of distortions that the question names.
+determine the four flags. A new plan, made because the evidence was insufficient, adds what ``stages.remedies`` names.
+If it names nothing, the plan runs all sub-tasks except the detection of distortions that the question names.
 """
 
 import logging

@@ -165,6 +165,12 @@ def replan(reason: str, iteration: int, limit: int) -> None:
         _log("replan", sentence, limit, reason, level=logging.WARNING, need_replan=False, **fields)
 
 
+def nothing_to_add(reason: str, iteration: int) -> None:
+    """Log that the evidence is insufficient or in doubt, and that a new plan could add nothing."""
+    fields: dict[str, Any] = {"need_replan": False, "reason": reason, "iteration": iteration, "doubts": []}
+    _log("replan", "replan: not possible, because nothing can be added: %s", reason, **fields)
+
+
 def asked(stage: str, attempt: int, attempts: int) -> None:
     """Log that a model is asked. The prompt is logged separately, at level DEBUG."""
     values = (stage, attempt, attempts)

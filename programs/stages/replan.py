@@ -50,14 +50,18 @@ class Replan(StageModule):
         """See ``protocols.ReplanStage``."""
         if result.quality_reasoning == PARSING_FAILED:  # a new plan would not make the model's answer usable
             return Decided(result, verdict.rejected_answers)
-        at_limit = iteration >= max_iterations or not self._can_add(plan, evidence)
-        undecided = doubts(evidence) if self.judge and at_limit else []  # the model does not decide at the limit
+        at_limit, can_add = iteration >= max_iterations, self._can_add(plan, evidence)
+        is_final = at_limit or not can_add
+        undecided = doubts(evidence) if self.judge and is_final else []  # the model does not decide in this case
         reason = "; ".join(gaps(plan, evidence) or verdict.reasons or undecided)
         if not reason:
             progress.no_replan(iteration, doubts(evidence))
             return Decided(result, verdict.rejected_answers)
-        progress.replan(reason, iteration, iteration if at_limit else max_iterations)
-        if at_limit:
+        if can_add or at_limit:
+            progress.replan(reason, iteration, max_iterations)
+        else:
+            progress.nothing_to_add(reason, iteration)
+        if is_final:
             result = with_open_points(result, reason)
         else:
             result = result.model_copy(update={"need_replan": True, "replan_reason": reason})

@@ -8,6 +8,7 @@ import pytest
 
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.stages.added import added
+from agenticiqa.programs.stages.evidence import contradicted_by
 from agenticiqa.programs.stages.plan_rules import plan_by_rules
 from agenticiqa.programs.stages.remedies import Remedy, feedback_on, remedy_for, remedy_in
 from agenticiqa.programs.tools import toolbox
@@ -100,8 +101,6 @@ def test_a_doubt_that_nothing_can_resolve_asks_no_one_and_stays_in_the_reasoning
 
 
 def test_a_contradiction_widens_the_interval() -> None:
-    from agenticiqa.programs.stages.evidence import contradicted_by
-
     for severity, score, weight, gap in (
         ("severe", 4.6, 1.0, 1.3),
         ("severe", 4.6, 0.0, 0.0),
@@ -123,6 +122,14 @@ def test_a_plain_rating_is_planned_without_a_request_and_another_question_with_o
         assessed(server, photo, "Rate the quality of the cup.")
         assessed(server, photo, planner={"rules": "check"})
     assert len(server.of("plan")) == 2
+
+
+def test_without_images_a_question_is_planned_once_for_all_images_of_a_run(examples: Path) -> None:
+    with fake_server(by_stage(SCRIPT)) as server:
+        program = program_for(server, planner={"sees_images": False})
+        for name in ("coffee_jpeg.jpg", "chelsea_noise.png"):
+            program(examples / name, "Rate the quality of the cup.")
+    assert (len(server.of("plan")), len(server.of("assessment"))) == (1, 2)
 
 
 def test_a_rating_that_names_no_distortion_looks_for_all_of_them(photo: Path) -> None:
