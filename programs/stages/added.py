@@ -86,7 +86,7 @@ def _equal(calls: Sequence[ToolCall]) -> list[ToolCall]:
 def _weighted(earlier: Sequence[ToolCall], calls: Sequence[ToolCall]) -> list[ToolCall]:
     """Return the calls with weights as before; a new one counts only in a region that was measured without a score."""
     measured = {call.region for call in earlier}
-    scored = {call.region for call in earlier if call.weight}
+    scored = {call.region for call in earlier if call.calibrated is not None}
     before = {(call.region, call.tool) for call in earlier}
     counts = (measured or {call.region for call in calls}) - scored
     return [

@@ -19,7 +19,7 @@ from agenticiqa.programs.stages import protocols
 from agenticiqa.programs.stages.ask import CheckedPredict, Rejected
 from agenticiqa.programs.stages.plan_rules import as_written, enforce, plan_by_rules, plan_to_add, violations
 from agenticiqa.programs.stages.protocols import Planned, RejectedAnswers
-from agenticiqa.programs.stages.remedies import remedy_in
+from agenticiqa.programs.stages.remedies import reason_in, remedy_in
 from agenticiqa.programs.stages.side_by_side import StageModule, beside
 from agenticiqa.programs.tools.tool import Tool, find_tool, unknown_tool
 from agenticiqa.programs.tools.tool_names import spelled_tools, tool_spellings, without_options
@@ -82,7 +82,7 @@ class Planner(StageModule):
             nonlocal doubted
             refuse_unknown_tools(answer.required_tool, query, self.toolbox, image.source)
             if self.rules == "fill":
-                dropped[:] = drop_unnamed(answer, f"{query}\n{feedback}", tools, self.toolbox, rates=rates)
+                dropped[:] = drop_unnamed(answer, f"{query}\n{reason_in(feedback)}", tools, self.toolbox, rates=rates)
             wrong = violations(answer)
             if not doubted and (overlooked := distortions_overlooked(answer, query)):
                 doubted = True  # the lexicon may be wrong, so a repeated answer is accepted
@@ -174,7 +174,7 @@ def drop_unnamed(
 ) -> list[str]:
     """Remove what a plan names and the question does not; return a sentence for each kind.
 
-    ``asked`` is the question with the feedback on the previous plan, which may name a region, too. A model may have
+    ``asked`` is the question with the reason for a new plan, which may name a region, too. A model may have
     read a tool in the image, or copied a region. Distortions of a removed region apply to the whole image. If the
     question ``rates`` the quality and has no word for a distortion, the plan must not name one either, because then
     the others would not be looked for.

@@ -56,6 +56,14 @@ def feedback_on(plan: PlannerOutput, reason: str, remedy: Remedy) -> str:
     return json.dumps(said, ensure_ascii=False)
 
 
+def reason_in(feedback: str) -> str:
+    """Return why the last evidence was not sufficient, or the whole feedback if it is in no form of this package."""
+    try:
+        return str(json.loads(feedback)["why_not_sufficient"])
+    except (ValueError, KeyError, TypeError):
+        return feedback
+
+
 def remedy_in(feedback: str) -> Remedy:
     """Return the remedy that a feedback names; an empty one if it names none."""
     try:

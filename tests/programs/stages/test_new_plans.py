@@ -166,6 +166,15 @@ def test_the_feedback_says_what_could_be_added() -> None:
         assert not remedy_in(other)
 
 
+def test_a_region_that_only_the_form_of_the_feedback_names_is_dropped(photo: Path) -> None:
+    """A small model copies words of the feedback: keys, tools, the region of the previous plan."""
+    script = {**SCRIPT, "plan": plan("previous_plan"), "analysis": noted("slight", uncertain=True), "decision": AGAIN}
+    with fake_server(by_stage(script)) as server:
+        result = assessed(server, photo)
+    assert result.plan.query_scope == "Global"
+    assert server.of("location") == []
+
+
 def test_a_region_without_a_score_gets_one_from_a_new_plan_and_others_keep_theirs() -> None:
     earlier = ExecutorOutput(tool_log=[call("LEARNED-IQA", 2.0), call("LEARNED-IQA", None, None, "sky")])
     new = ExecutorOutput(
@@ -180,6 +189,14 @@ def test_a_region_without_a_score_gets_one_from_a_new_plan_and_others_keep_their
         ("NIQE", "Global"): 0.0,
         ("NIQE", "sky"): 1.0,
     }
+    third = ExecutorOutput(
+        selected_tools={"sea": {"Overall": "PIQE"}},
+        quality_scores={"sea": {"Overall": ("PIQE", 1.0)}},
+        tool_log=[call("PIQE", 1.0, 1.0, "sea")],
+    )
+    both = added(added(earlier, new), third)
+    again = added(both, third.model_copy(update={"tool_log": [call("BRISQUE", 1.0, 1.0, "sea")]}))
+    assert {each.weight for each in again.tool_log if each.region == "sea"} == {0.0}, "the question names no sea"
     shares = [each.weight for each in added(earlier, new, all_count=True).tool_log if each.weight]
     assert shares == pytest.approx([1 / 3] * 3), "equation 1"
 
