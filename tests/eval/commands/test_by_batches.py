@@ -55,9 +55,9 @@ def test_a_benchmark_has_the_same_rows_with_and_without_batches(
         assert main([*command, "--config", str(plain), "--out", str(tmp_path / "plain")]) == 0
     with_batches = batched(command, server, tmp_path)
     assert main([*with_batches, "--dry-run"]) == 0
-    assert "With --batch: 12 requests" in capsys.readouterr().out
+    assert "With --batch: 9 requests" in capsys.readouterr().out
     assert main([*with_batches, "--max-calls", "3"]) == 2
-    assert "need about 12 calls" in capsys.readouterr().err
+    assert "need about 9 calls" in capsys.readouterr().err
     assert not server.log
     assert main(with_batches) == 0
     assert not server.at_once

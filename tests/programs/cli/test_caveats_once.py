@@ -11,7 +11,7 @@ from agenticiqa.programs.cli.main import main
 from agenticiqa.programs.cli.status import UNSCORED
 from support.fake_server import bad_json, by_stage, fake_server
 from support.full_run import configuration
-from support.scripted_answers import ALL, ASSESSMENT, SCRIPT, STAND, analyse, plan
+from support.scripted_answers import ALL, ASSESSMENT, RATE, SCRIPT, STAND, analyse, plan
 
 pytestmark = pytest.mark.slow
 
@@ -23,6 +23,7 @@ UNPLACED = "the whole image was measured"
 AGAIN = "The sky was not looked at"
 TO_SKY = plan("sky", flags={**ALL, "tool_selection": False, "tool_execution": False})
 WORDS = "--query=Is the sky noisy?"
+PLANNED = f"--query={RATE}"
 
 SEVERE: dict[str, Any] = {**SCRIPT, "plan": plan(), "analysis": analyse("severe"), "decision": STAND}
 REPEATING = {**ASSESSMENT, "quality_reasoning": f"Soft. {CONTRADICTION}. {GAP}."}
@@ -33,7 +34,7 @@ CASES: dict[str, tuple[dict[str, Any], list[str], dict[str, int]]] = {
     "planned again": (
         {**SEVERE, "decision": {"need_replan": True, "replan_reason": f"{AGAIN}."}},
         [],
-        {CONTRADICTION: 1, AGAIN: 1, "the new plan does the same as an earlier one": 1},
+        {AGAIN: 2, "the limit of 2 iterations is reached": 1},  # each of two new plans has its reason
     ),
     "no assessment": ({**SEVERE, "assessment": bad_json()}, [], {NO_JSON: 1, BABBLE: 1, "parsing failed": 1}),
     "no analysis": (
@@ -41,10 +42,10 @@ CASES: dict[str, tuple[dict[str, Any], list[str], dict[str, int]]] = {
         [],
         {NO_JSON: 1, BABBLE: 1, "The evidence has no distortion analysis": 1, "no usable answer": 1},
     ),
-    "no plan": ({**SEVERE, "plan": bad_json()}, [], {NO_JSON: 2, BABBLE: 1, "no usable answer": 1}),
+    "no plan": ({**SEVERE, "plan": bad_json()}, [PLANNED], {NO_JSON: 2, BABBLE: 1, "no usable answer": 1}),
     "a plan against the rules": (
         {**SEVERE, "plan": plan(distortion_source="Explicit")},
-        [],
+        [PLANNED],
         {"distortions is empty": 1, "the model gave no valid plan": 1},
     ),
     "a region without a box": (
