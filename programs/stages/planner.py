@@ -82,7 +82,8 @@ class Planner(StageModule):
             nonlocal doubted
             refuse_unknown_tools(answer.required_tool, query, self.toolbox, image.source)
             if self.rules == "fill":
-                dropped[:] = drop_unnamed(answer, f"{query}\n{reason_in(feedback)}", tools, self.toolbox, rates=rates)
+                asked = f"{query}\n{reason_in(feedback)}"
+                dropped[:] = drop_unnamed(answer, asked, tools, self.toolbox, rates=rates and not feedback)
             wrong = violations(answer)
             if not doubted and (overlooked := distortions_overlooked(answer, query)):
                 doubted = True  # the lexicon may be wrong, so a repeated answer is accepted

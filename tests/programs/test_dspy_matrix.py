@@ -298,7 +298,7 @@ def _(cell: Cell) -> Expected:
     GLOBAL_HISTORY.clear()  # of what other tests asked
     cell.program.keep_history = True
     with cell.model():
-        cell.program(cell.photos[0])
+        cell.program(cell.photos[0], RATE)
         shown = io.StringIO()
         dspy.inspect_history(n=1, file=shown)
         models = {id(lm): lm for question in cell.program.questions for lm in question.models}.values()
@@ -319,7 +319,7 @@ def _(cell: Cell) -> Expected:
 @row("`result.usage`, `dspy.track_usage()`", "counts the tokens of every model, also by stage")
 def _(cell: Cell) -> Expected:
     with cell.model(), dspy.track_usage() as usage:
-        result = cell.program(cell.photos[0])
+        result = cell.program(cell.photos[0], RATE)
     asked = len(cell.server.requests)
     stages = result.usage_by_stage.values()
     assert sum(stage["calls"] for stage in stages) == asked
@@ -441,7 +441,7 @@ def loaded(cell: Cell, name: str) -> AgenticIQA:
 def with_instruction(cell: Cell, program: AgenticIQA) -> Expected:
     """Ask a program, and check that the request of the plan has the tuned instruction."""
     with cell.model():
-        program(cell.photos[0])
+        program(cell.photos[0], RATE)
     assert ["Plan with great care." in json.dumps(request) for request in cell.asked_for(PLAN)] == [True]
     return Expected(cell.asked, images=one(cell))
 
@@ -473,7 +473,7 @@ def _(cell: Cell) -> Expected:
 def _(cell: Cell) -> Expected:
     program = pickle.loads(pickle.dumps(cell.program))
     with cell.model():
-        program(cell.photos[0])
+        program(cell.photos[0], RATE)
     return Expected(cell.asked, images=one(cell))
 
 
@@ -530,7 +530,7 @@ def _(cell: Cell) -> Expected:
     refine = dspy.Refine(cell.program, N=2, reward_fn=sharp, threshold=4.9)
     dspy.configure(lm=cell.lm() if not cell.configured else cell.lm(PROMPTS))
     try:
-        result = refine(image=str(cell.photos[0]))
+        result = refine(image=str(cell.photos[0]), query=RATE)
     finally:
         dspy.configure(lm=None)
     assert isinstance(result, Assessment)

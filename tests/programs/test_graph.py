@@ -23,8 +23,10 @@ from agenticiqa.programs.graph import (
     summarizer_node,
 )
 from agenticiqa.programs.questions.options import read_options
+from agenticiqa.programs.tools import toolbox
 from agenticiqa.signatures.types import ExecutorOutput
 from support import full_run
+from support.engine import ScriptedEngine
 from support.fake_server import Server, by_stage, fake_server, field_of, has_field, images_of, stage_of
 from support.nodes import scripted
 from support.scripted_answers import ANSWER, DOUBTFUL, LOOK_AGAIN, RATE, SCRIPT, plan
@@ -196,6 +198,15 @@ INFERRED = plan(distortions=[{"region": "Global", "distortions": ["Noise"]}])  #
 BLURS = plan(distortion_source="Explicit", distortions=[{"region": "Global", "distortions": ["Blurs"]}])
 
 
+def without_further_tools(answers: Any) -> tuple[Any, ScriptedEngine]:
+    """Return what ``scripted`` does, with a program whose new plans can add no tool, and which asks for them anyway."""
+    config, engine = scripted(answers)
+    program = config["configurable"]["program"]
+    program.executor.toolbox = {"LEARNED-IQA": toolbox()["LEARNED-IQA"]}
+    program.replan.toolbox = {}
+    return config, engine
+
+
 @pytest.mark.parametrize(
     ("plans", "rounds", "summaries"),
     [
@@ -208,19 +219,19 @@ BLURS = plan(distortion_source="Explicit", distortions=[{"region": "Global", "di
 def test_a_plan_that_does_what_an_earlier_one_did_ends_the_graph(
     photo: Path, plans: list[Any], rounds: int, summaries: int
 ) -> None:
-    config, engine = scripted({**DOUBTFUL, "plan": plans})
+    config, engine = without_further_tools({**DOUBTFUL, "plan": plans})
     graph = build_graph(config["configurable"]["program"], max_replan_iterations=3)
     assert ran(graph, given(photo, CUP)) == ["check_input", *ROUND * rounds, "planner"]
     in_nodes = sorted(map(stage_of, engine.bodies))
     assert (in_nodes.count("plan"), in_nodes.count("assessment")) == (rounds + 1, summaries)
     assert in_nodes.count("decision") == summaries
 
-    config, engine = scripted({**DOUBTFUL, "plan": plans})
+    config, engine = without_further_tools({**DOUBTFUL, "plan": plans})
     result = config["configurable"]["program"](photo, CUP)
     assert sorted(map(stage_of, engine.bodies)) == in_nodes
     assert f"The evidence is still insufficient: {LOOK_AGAIN}" in result.quality_reasoning
 
-    config, engine = scripted({**DOUBTFUL, "plan": plans})
+    config, engine = without_further_tools({**DOUBTFUL, "plan": plans})
     state = build_graph(config["configurable"]["program"], max_replan_iterations=3).invoke(given(photo, CUP))
     assert_same(state, result)
     assert not state["summarizer_result"].need_replan
@@ -228,7 +239,7 @@ def test_a_plan_that_does_what_an_earlier_one_did_ends_the_graph(
 
 def test_nodes_wired_by_a_user_ask_only_for_a_plan_if_it_stays_the_same(photo: Path) -> None:
     """The executor's evidence and the answer are kept, so each further round costs the request for a plan."""
-    config, engine = scripted(DOUBTFUL)
+    config, engine = without_further_tools(DOUBTFUL)
     state: Any = given(photo, max_replan_iterations=3)
     for _ in range(3):
         for node in (planner_node, executor_node, summarizer_node):

@@ -13,7 +13,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 
 from agenticiqa import AgenticIQA, build_graph
 
-QUERY = "Rate the perceptual quality of this image."
+QUERY = "Rate the perceptual quality of this snapshot."
 THREAD = {"configurable": {"thread_id": "one"}}
 
 
