@@ -45,7 +45,7 @@ from support.llama_server import llama_server
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 MODES = ("auto", "json_object", "off")  # values of structured_outputs
-RATE = "Rate the perceptual quality."
+RATE = "Rate the quality of this snapshot."  # unlike a rating in plain words, it is planned by the model
 TIMEOUT = 600.0  # seconds, as in configs/providers/llamacpp.yaml
 
 # The photos, with their originals for the requests that have a reference, and the things that they show.
@@ -191,7 +191,7 @@ def requests_by_stage(stages: Stages) -> dict[str, Iterator[Ask]]:
 def plans(stages: Stages) -> Iterator[Ask]:
     """Yield twelve requests for a plan: four ratings (one with a reference), four choices, four about regions."""
     names = [*PHOTOS]
-    questions = [(RATE, names[0]), ("Please score the quality of this photo.", names[1]), (RATE, names[2])]
+    questions = [(RATE, names[0]), ("Please score this snapshot.", names[1]), (RATE, names[2])]
     questions += [(query, name) for query, name in zip(CHOICES, names, strict=False)]
     questions += [("Is the photo noisy? A. Yes B. No", names[3])]
     for name, query in zip(names, ("Rate the quality of the {}.", "Is the {} blurry? A. Yes B. No") * 2, strict=False):
