@@ -1,7 +1,7 @@
 """The Planner's prompt and answer: a plan for a question (paper, Sec. 3.1 and Appendix A.2)."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 import dspy
 from pydantic import BeforeValidator, Field, PrivateAttr, field_validator
@@ -101,11 +101,6 @@ class WholePlanAnswer(PlanAnswer):
     reference_mode: ReferenceMode
     plan: PlanSteps
 
-    @property
-    def stated(self) -> Mapping[str, Any]:
-        """The values of the keys that the rules would set."""
-        return self.model_dump(include={*PlanAnswer.set_by_rules})
-
 
 class Plan(dspy.Signature):
     """You plan an image quality assessment: say what the user's question needs to have looked at and measured. You do
@@ -145,10 +140,10 @@ WHOLE_PLAN = (
 )
 
 
-def plan_signature(*, sees_images: bool, rules: Literal["fill", "check"] = "fill") -> type[dspy.Signature]:
-    """Return the Plan signature with or without the two images; with ``check`` the model writes all seven keys."""
+def plan_signature(*, sees_images: bool, is_whole: bool = False) -> type[dspy.Signature]:
+    """Return the Plan signature with or without the two images; ``is_whole``: the model writes all seven keys."""
     signature: Any = Plan
-    if rules == "check":
+    if is_whole:
         desc = Plan.output_fields["planner_output"].json_schema_extra["desc"]
         signature = Plan.with_updated_fields("planner_output", type_=WholePlanAnswer, desc=f"{desc}\n{WHOLE_PLAN}")
     return signature if sees_images else signature.delete("reference").delete("image")

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import dspy
 
-from agenticiqa.configs import Config, PlannerConfig, PlanRules, StageConfig, SummarizerConfig
+from agenticiqa.configs import Config, PlannerConfig, StageConfig, SummarizerConfig
 from agenticiqa.programs.backends.dspy_adapter import SteadyAdapter, stage_schema
 from agenticiqa.programs.backends.image_tokens import within
 from agenticiqa.programs.backends.models import image_tokens, plain_name
@@ -38,11 +38,12 @@ from agenticiqa.programs.questions.plain_rating import is_plain_rating
 from agenticiqa.programs.questions.query_type import detect_query_type
 from agenticiqa.programs.stages.box_forms import box_form
 from agenticiqa.programs.stages.planner import nameable
+from agenticiqa.programs.stages.scorer import FORMS
 from agenticiqa.programs.tools import Tool, toolbox
 from agenticiqa.signatures.categories import BLURS, NOISE
 from agenticiqa.signatures.executor import AnalyzeDistortions, DetectDistortions, LocateRegions, SelectTools
 from agenticiqa.signatures.planner import plan_signature
-from agenticiqa.signatures.summarizer import AnswerQuestion, ScoreQuality, letter_only, level_only
+from agenticiqa.signatures.summarizer import AnswerQuestion, ScoreQuality
 from agenticiqa.signatures.types import GLOBAL, PlannerOutput, QueryType
 
 SECTIONS = {  # the section of the configuration that each stage reads
@@ -215,10 +216,9 @@ def _costs(config: Config, tools: Mapping[str, Tool], job: Job) -> dict[str, Sta
     question = query_for_stages(query, options)
     plan = plan_question(question, reference_given=reference, known_tools=tuple(tools))
     tokens = _tokens(plan, query, options, tools, reference)
-    rates = detect_query_type(question) is QueryType.SCORING
-    if config.executor.select == "table" and rates:
+    if config.executor.select == "table" and detect_query_type(question) is QueryType.SCORING:
         tokens.pop("tool_selection", None)
-    if config.planner.rules == "fill" and rates and is_plain_rating(question):
+    if config.planner.rules == "fill" and is_plain_rating(question):
         tokens.pop("planner", None)
     costs = {}
     for stage in (stage for stage in SECTIONS if stage in tokens):
@@ -234,13 +234,13 @@ def _call(stage: str, section: StageConfig, reference: bool, filled: int, answer
     """Return the cost of one call; ``filled`` is the number of tokens filled into its prompt."""
     signature: Any = SIGNATURES.get(stage)
     if isinstance(section, PlannerConfig):
-        signature = _planner(section.sees_images, section.rules)
+        signature = _planner(section.sees_images, section.rules == "check")
         answer += WRITTEN_FLAGS * (section.rules == "check")
     provider = row_of(section.backend)
     model = plain_name(section.backend.partition(".")[2])
     if stage == "scoring" and section.logprobs and provider and provider.of_model(model).logprobs:
-        is_letter = isinstance(section, SummarizerConfig) and section.rating == "letter"
-        signature, answer = (letter_only if is_letter else level_only)(signature), answer - WRITTEN_PROBABILITIES
+        rating = section.rating if isinstance(section, SummarizerConfig) else "level"
+        signature, answer = FORMS[rating].signature(signature), answer - WRITTEN_PROBABILITIES
     is_enforced = section.structured_outputs in ("auto", "json_schema")
     text = _frame_tokens(signature, reference, is_enforced) + filled
     if is_enforced and provider and provider.bills_schemas:
@@ -296,8 +296,8 @@ def _tokens(
 
 
 @cache
-def _planner(sees_images: bool, rules: PlanRules) -> type[dspy.Signature]:
-    return plan_signature(sees_images=sees_images, rules=rules)
+def _planner(sees_images: bool, is_whole: bool) -> type[dspy.Signature]:
+    return plan_signature(sees_images=sees_images, is_whole=is_whole)
 
 
 @cache

@@ -2,7 +2,8 @@
 
 import re
 
-from agenticiqa.programs.questions.options import parse_options
+from agenticiqa.programs.questions.query_type import detect_query_type
+from agenticiqa.signatures.types import QueryType
 
 # With these words alone, a question can name neither a region nor a distortion nor a tool.
 _WORDS = re.compile(
@@ -10,7 +11,7 @@ _WORDS = re.compile(
     r"|mean|mos|my|number|of|on|opinion|or|out|over|overall|perceived|perceptual|photo|photograph|picture|image|please"
     r"|quality|rate|rating|scale|score|tell|that|the|this|to|us|using|visual|what|with|would|you|your|\d+(?:\.\d+)?"
 )
-_RATES = re.compile(r"\b(?:rate|rating|score|grade|assess|evaluate|quality)\b")
+_RATES = re.compile(r"\b(?:rate|rating|score|grade|assess|evaluate|quality)\b", re.I)
 _WORD = re.compile(r"[^\W\d_]+|\d+(?:\.\d+)?")
 
 
@@ -21,6 +22,5 @@ def is_plain_rating(query: str) -> bool:
     (True, False)
     """
     words = [word.casefold() for word in _WORD.findall(query)]
-    return (
-        all(map(_WORDS.fullmatch, words)) and _RATES.search(query.casefold()) is not None and not parse_options(query)
-    )
+    is_known = _RATES.search(query) is not None and all(map(_WORDS.fullmatch, words))
+    return is_known and detect_query_type(query) is QueryType.SCORING

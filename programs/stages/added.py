@@ -17,11 +17,10 @@ RESULTS = {  # the evidence of each sub-task that can fail
 }
 
 
-def added(earlier: ExecutorOutput, new: ExecutorOutput, *, all_count: bool = False) -> ExecutorOutput:
-    """Return both as one; ``all_count`` is whether every executed tool counts equally in the mean (equation 1)."""
+def added(earlier: ExecutorOutput, new: ExecutorOutput) -> ExecutorOutput:
+    """Return both as one."""
     calls = {(call.region, call.tool): call for call in earlier.tool_log if call.raw is not None}
     calls = {(call.region, call.tool): call for call in earlier.tool_log + new.tool_log} | calls
-    tool_log = _equal([*calls.values()]) if all_count else _weighted(earlier.tool_log, [*calls.values()])
     distortions = {region: [*names] for region, names in (earlier.distortion_set or {}).items()}
     for region, names in (new.distortion_set or {}).items():
         distortions[region] = unique([*distortions.get(region, []), *names])
@@ -29,12 +28,12 @@ def added(earlier: ExecutorOutput, new: ExecutorOutput, *, all_count: bool = Fal
     selected = {region: {**tools} for region, tools in (earlier.selected_tools or {}).items()}
     scores = {region: {**row} for region, row in (earlier.quality_scores or {}).items()}
     for region, tools in (new.selected_tools or {}).items():
+        kept = selected.setdefault(region, {})
+        scored = {pair[0]: pair for pair in (new.quality_scores or {}).get(region, {}).values()}
         for key, tool in tools.items():
-            kept = selected.setdefault(region, {})
             if tool not in kept.values():
                 key = f"{key.partition(' (')[0]} ({tool})" if key in kept else key
                 kept[key] = tool
-                scored = {pair[0]: pair for pair in (new.quality_scores or {}).get(region, {}).values()}
                 if tool in scored:
                     scores.setdefault(region, {})[key] = scored[tool]
     found = {
@@ -47,7 +46,7 @@ def added(earlier: ExecutorOutput, new: ExecutorOutput, *, all_count: bool = Fal
         {
             **found,
             "quality_scores": scores or None,
-            "tool_log": tool_log,
+            "tool_log": _weighted(earlier.tool_log, [*calls.values()]),
             "boxes": {**(earlier.boxes or {}), **(new.boxes or {})} or None,
             "measurements": {**(earlier.measurements or {}), **(new.measurements or {})} or None,
             "local_damage": {**(earlier.local_damage or {}), **(new.local_damage or {})} or None,
@@ -76,11 +75,6 @@ def _changes(earlier: ExecutorOutput, new: ExecutorOutput) -> list[str]:
         for row in rows
         if (severity := first.get((region, row.type), row.severity)) != row.severity
     ]
-
-
-def _equal(calls: Sequence[ToolCall]) -> list[ToolCall]:
-    scored = sum(call.calibrated is not None for call in calls)
-    return [call.model_copy(update={"weight": None if call.calibrated is None else 1 / scored}) for call in calls]
 
 
 def _weighted(earlier: Sequence[ToolCall], calls: Sequence[ToolCall]) -> list[ToolCall]:

@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 from agenticiqa.programs.images.files import digest
 from agenticiqa.signatures.lexicon import states_doubt
 from agenticiqa.signatures.types import OVERALL, DistortionAnalysis, ExecutorOutput, PlannerOutput, unique
-from agenticiqa.signatures.vocabulary import SEVERITIES, Distortion
+from agenticiqa.signatures.vocabulary import Distortion, Severity
 
 Scores = dict[str, dict[str, tuple[str, float]]]
 HIGH_SCORE, LOW_SCORE = 4.0, 2.0
-LEVEL_OF = dict(zip(SEVERITIES, (5, 4, 3, 2, 1), strict=True))  # the level of a region whose worst distortion is this
+# The level of a region whose worst distortion has this severity.
+LEVEL_OF: dict[Severity, int] = {"none": 5, "slight": 4, "moderate": 3, "severe": 2, "extreme": 1}
 FAR = 1.0  # least difference between two tools, in levels, that is reported
 
 
@@ -91,13 +92,12 @@ def missing(plan: PlannerOutput, evidence: ExecutorOutput) -> list[OpenPoint]:
     A sub-task that failed leaves no gap: a new plan would not make the model's answers usable.
     """
     points = []
-    wanted = {**plan.named_distortions, **(evidence.distortion_set or {})}
+    wanted = evidence.distortion_set or plan.named_distortions
     if plan.plan.distortion_analysis and not {"distortion_detection", "distortion_analysis"} & evidence.failures.keys():
         unseen = [region for region in plan.regions if region not in (evidence.distortion_analysis or {})]
         sentence = f"Distortion analysis does not cover {', '.join(unseen)}"
         points += [OpenPoint(sentence, region, wanted.get(region, []), lacks_analysis=True) for region in unseen]
     if plan.plan.tool_execution and "tool_selection" not in evidence.failures:
-        wanted = evidence.distortion_set or plan.named_distortions
         scored = evidence.quality_scores or {}
         for region in plan.regions:
             # Tools that the question names run for any distortions.

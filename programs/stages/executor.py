@@ -139,7 +139,15 @@ class Executor(StageModule):
             notes=[*image.notes, *_notes(work, tool_log)],
         )
         if earlier is not None:
-            evidence = added(earlier, evidence, all_count=self._all_count)
+            evidence = added(earlier, evidence)
+            if self._all_count:
+                evidence.tool_log = weighted(
+                    evidence.tool_log,
+                    self.toolbox,
+                    has_reference=reference is not None,
+                    plain={call.region for call in evidence.tool_log},
+                    single_properties=True,
+                )
         return Executed(evidence, work.rejected_answers)
 
     def prefetch(self, image: LoadedImage, query: str, reference: LoadedImage | None) -> None:

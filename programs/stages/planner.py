@@ -57,7 +57,7 @@ class Planner(StageModule):
         prefetch: Prefetch | None = None,
     ) -> None:
         super().__init__()
-        signature = plan_signature(sees_images=sees_images, rules=rules)
+        signature = plan_signature(sees_images=sees_images, is_whole=rules == "check")
         self.ask: CheckedPredict[PlanAnswer] = CheckedPredict(
             signature, stage="planner", backend=backend, attempts=attempts
         )
@@ -69,7 +69,7 @@ class Planner(StageModule):
     def forward(self, image: LoadedImage, query: str, reference: LoadedImage | None, feedback: str) -> Planned:
         """See ``protocols.PlannerStage``. Raises UnknownToolNamed when the question itself names an unknown tool."""
         reference_given, rates = reference is not None, detect_query_type(query) is QueryType.SCORING
-        if self.rules == "fill" and not feedback and rates and is_plain_rating(query):
+        if self.rules == "fill" and not feedback and is_plain_rating(query):
             return Planned(plan_by_rules("IQA", "Global", None, [], is_explicit=False, reference_given=reference_given))
         doubted, remedy = False, remedy_in(feedback)
         asked_tools = spelled_tools(query, self.toolbox)
@@ -77,12 +77,12 @@ class Planner(StageModule):
         usable = nameable(self.toolbox, query, reference_given=reference_given)
         requested = Requested(choices={"required_tool": usable if self.rules == "check" else tools})
         dropped: list[str] = []
+        asked = f"{query}\n{reason_in(feedback)}"
 
         def check(answer: PlanAnswer) -> None:
             nonlocal doubted
             refuse_unknown_tools(answer.required_tool, query, self.toolbox, image.source)
             if self.rules == "fill":
-                asked = f"{query}\n{reason_in(feedback)}"
                 dropped[:] = drop_unnamed(answer, asked, tools, self.toolbox, rates=rates and not feedback)
             wrong = violations(answer)
             if not doubted and (overlooked := distortions_overlooked(answer, query)):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agenticiqa.programs.stages.evidence import doubtful, missing
-from agenticiqa.programs.tools.tool import RELIABLE, Tool
+from agenticiqa.programs.tools.tool import RELIABLE, Tool, best_at
 from agenticiqa.signatures.types import Distortions, ExecutorOutput, PlannerOutput, unique
 
 
@@ -44,8 +44,7 @@ def remedy_for(plan: PlannerOutput, evidence: ExecutorOutput, toolbox: Mapping[s
 def _next_tool(region: str, distortion: str, tools: Iterable[Tool], evidence: ExecutorOutput) -> Tool | None:
     """Return the tool that follows a distortion best among those that did not run on the region; ``None`` for none."""
     ran = {call.tool for call in evidence.tool_log if call.region == region}
-    able = [tool for tool in tools if tool.name not in ran and tool.strength(distortion) > RELIABLE]
-    return max(able, key=lambda tool: tool.strength(distortion), default=None)
+    return best_at(distortion, [tool for tool in tools if tool.name not in ran], RELIABLE)
 
 
 def feedback_on(plan: PlannerOutput, reason: str, remedy: Remedy) -> str:

@@ -9,7 +9,7 @@ import logging
 import math
 import re
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -227,11 +227,13 @@ def best_for(distortion: str, tools: Sequence[Tool]) -> Tool | None:
     """
     from agenticiqa.signatures.types import OVERALL
 
-    for category, least in ((distortion, RELIABLE), (OVERALL, 0.0)):
-        best = max(tools, key=lambda tool: tool.strength(category), default=None)
-        if best is not None and best.strength(category) > least:
-            return best
-    return None
+    return best_at(distortion, tools, RELIABLE) or best_at(OVERALL, tools, 0.0)
+
+
+def best_at(category: str, tools: Iterable[Tool], least: float) -> Tool | None:
+    """Return the tool with the highest strength in a category, the first of equals, if it is above ``least``."""
+    best = max(tools, key=lambda tool: tool.strength(category), default=None)
+    return best if best is not None and best.strength(category) > least else None
 
 
 def with_unit(raw: float, unit: str | None) -> str:

@@ -10,7 +10,6 @@ import argparse
 import hashlib
 import io
 import json
-import math
 import random
 import sys
 from collections.abc import Callable, Iterator
@@ -29,8 +28,8 @@ from agenticiqa import AgenticIQA  # noqa: E402
 from agenticiqa.configs import Config  # noqa: E402
 from support.distortion_levels import AT_LEVEL  # noqa: E402
 from support.fake_server import by_stage, fake_server, field_of, images_of  # noqa: E402
-from support.loopback import Body, Reply, spoken  # noqa: E402
-from support.scripted_answers import SCRIPT, pairs  # noqa: E402
+from support.loopback import Body, Reply  # noqa: E402
+from support.scripted_answers import SCRIPT, pairs, rated_at  # noqa: E402
 
 Pixels = NDArray[np.uint8]
 ERROR, STYLED = 0.5, 4.2  # levels: the error of the simulated model; the quality of a picture in a style
@@ -160,12 +159,7 @@ class Model:
         """Return the level with log-probabilities around the true quality and an error."""
         digest, sample = self._of(request)
         seen = min(max(sample.quality + random.Random(digest).gauss(0, ERROR), 1.0), 5.0)
-        weights = [math.exp(-2 * (level - seen) ** 2) for level in range(1, 6)]
-        names = ("Bad", "Poor", "Fair", "Good", "Excellent")
-        logs = {name: math.log(weight / sum(weights)) for name, weight in zip(names, weights, strict=True)}
-        best = max(logs, key=lambda name: logs[name])
-        answer = {"quality_level": best, "quality_reasoning": "Rated."}
-        return spoken(json.dumps({"assessment": answer}), {best: logs})
+        return rated_at(seen)
 
 
 def measured(samples: list[Sample]) -> Iterator[str]:

@@ -9,7 +9,6 @@ import argparse
 import csv
 import hashlib
 import json
-import math
 import random
 import re
 import sys
@@ -23,8 +22,8 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from agenticiqa.eval.cli import main  # noqa: E402
 from support.fake_server import by_stage, fake_server, field_of, images_of  # noqa: E402
-from support.loopback import Body, Reply, spoken  # noqa: E402
-from support.scripted_answers import SCRIPT, pairs, plan  # noqa: E402
+from support.loopback import Body, Reply  # noqa: E402
+from support.scripted_answers import SCRIPT, pairs, plan, rated_at  # noqa: E402
 
 ERROR = 0.8  # levels, the standard deviation of the simulated model's error
 CATEGORIES = {"jp": "Compression", "blur": "Blurs", "noise": "Noise"}  # by a part of the label's distortion
@@ -79,14 +78,8 @@ class Model:
 
     def assess(self, request: Body) -> Reply:
         """Return a level or a letter, as requested, with log-probabilities around the rated level."""
-        seen = self._of(request)[1]
         by_letter = "final_answer" in json.dumps(request["response_format"])
-        names = ("E", "D", "C", "B", "A") if by_letter else ("Bad", "Poor", "Fair", "Good", "Excellent")
-        weights = [math.exp(-2 * (level - seen) ** 2) for level in range(1, 6)]
-        logs = {name: math.log(weight / sum(weights)) for name, weight in zip(names, weights, strict=True)}
-        best = max(logs, key=lambda name: logs[name])
-        answer = {"final_answer" if by_letter else "quality_level": best, "quality_reasoning": "Rated."}
-        return spoken(json.dumps({"assessment": answer}), {best: logs})
+        return rated_at(self._of(request)[1], by_letter=by_letter)
 
 
 def select(request: Body) -> Any:

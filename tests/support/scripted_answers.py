@@ -1,6 +1,7 @@
 """A script with a plausible answer for every stage, and programs that use a loopback server."""
 
 import json
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -8,7 +9,7 @@ from agenticiqa.configs import Config, ExecutorConfig, PlannerConfig, StageConfi
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.signatures.vocabulary import LEVELS
 from support.fake_server import Answer, Server, field_of
-from support.loopback import Body, spoken
+from support.loopback import Body, Reply, spoken
 
 RATE = "Rate the perceptual quality of this snapshot."  # unlike the default question, it is planned by the model
 ALL = dict.fromkeys(("distortion_detection", "distortion_analysis", "tool_selection", "tool_execution"), True)
@@ -21,6 +22,19 @@ RATED = spoken(
     json.dumps({"assessment": ASSESSMENT}),
     {"Fair": {name: LOGS[str(level)] - 0.07 for name, level in LEVELS.items()}},  # probabilities that sum to 1
 )
+LEVEL_NAMES, LEVEL_LETTERS = tuple(sorted(LEVELS, key=lambda name: LEVELS[name])), ("E", "D", "C", "B", "A")
+
+
+def rated_at(seen: float, *, by_letter: bool = False) -> Reply:
+    """Return a rating with log-probabilities around a quality from 1 to 5, by the level's name or its letter."""
+    names = LEVEL_LETTERS if by_letter else LEVEL_NAMES
+    weights = [math.exp(-2 * (level - seen) ** 2) for level in range(1, 6)]
+    logs = {name: math.log(weight / sum(weights)) for name, weight in zip(names, weights, strict=True)}
+    best = max(logs, key=lambda name: logs[name])
+    answer = {"final_answer" if by_letter else "quality_level": best, "quality_reasoning": "Rated."}
+    return spoken(json.dumps({"assessment": answer}), {best: logs})
+
+
 STAND = {"need_replan": False, "replan_reason": ""}
 Script = Mapping[str, Answer | list[Any]]
 

@@ -11,6 +11,7 @@ from agenticiqa.programs.stages.added import added
 from agenticiqa.programs.stages.evidence import contradicted_by
 from agenticiqa.programs.stages.plan_rules import plan_by_rules
 from agenticiqa.programs.stages.remedies import Remedy, feedback_on, remedy_for, remedy_in
+from agenticiqa.programs.stages.tool_runs import weighted
 from agenticiqa.programs.tools import toolbox
 from agenticiqa.signatures.types import DistortionAnalysis, ExecutorOutput, ToolCall
 from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
@@ -197,7 +198,9 @@ def test_a_region_without_a_score_gets_one_from_a_new_plan_and_others_keep_their
     both = added(added(earlier, new), third)
     again = added(both, third.model_copy(update={"tool_log": [call("BRISQUE", 1.0, 1.0, "sea")]}))
     assert {each.weight for each in again.tool_log if each.region == "sea"} == {0.0}, "the question names no sea"
-    shares = [each.weight for each in added(earlier, new, all_count=True).tool_log if each.weight]
+    regions = {"Global", "sky"}
+    calls = weighted(added(earlier, new).tool_log, TOOLS, has_reference=False, plain=regions, single_properties=True)
+    shares = [each.weight for each in calls if each.weight]
     assert shares == pytest.approx([1 / 3] * 3), "equation 1"
 
 
