@@ -17,10 +17,10 @@ NORMAL_QUANTILES: dict[Literal["80", "95"], float] = {"80": 1.2816, "95": 1.9600
 OFFLINE = ("learned", "measurements")  # sources of probabilities that do not come from a model
 FAR = 1.0  # difference between tools and model, in levels, from which it is reported
 FAR_FOR_FITTED = 1.25  # the same for a fitted model, as a multiple of the usual difference
-# Factor on the deviation that the learned scorer reports for photos: the smallest with which the 80 % interval covers
-# at least 70 % of the MOS of each held-out set (CLIVE .78, BIQ2021 .71, LIVE r2 .75). The scorer's own deviation is now
-# wider for images unlike those of its panels (``eval.research.interval_figures`` has the coverage).
-PHOTO_SHARE = 0.8
+# Largest deviation of the MOS above the score that the learned scorer gives a photo, in levels. The deviation below is
+# that of the scorer, because photos of unknown origin are overrated more often, and by more, than they are underrated.
+# ``eval.research.interval_figures`` fits both and prints the coverage.
+MOST_ABOVE = 0.42
 UNKNOWN_ERROR = 0.8  # levels; the deviation of the MOS of photos
 KINDS: dict[ImageKind, str] = {"photo": "photos", "generated": "AI-generated images"}
 SOURCES = {  # each probability_source in words
@@ -65,6 +65,7 @@ def fused_score(
     *,
     spread: float | None = None,
     least_spread: float = 0.0,
+    least_above: float = 0.0,
     model: str | None = None,
 ) -> FusedScore:
     """Fuse the tool scores of the evidence with a model's probabilities over the levels.
@@ -73,7 +74,8 @@ def fused_score(
     ``model``, which answered (such as a fallback), the fusion without a profile is used, and the explanation says so.
     A profile fitted to photos is also used for AI-generated images and vice versa, and the explanation says that too.
     ``spread`` is the standard deviation, in levels, that an offline MOS estimate reports. ``least_spread`` is the
-    minimum spread of the tools, for images outside of their training. Raises ValueError as ``fuse_scores`` does.
+    minimum spread of the tools, for images outside of their training, and ``least_above`` that of the MOS above the
+    score. Raises ValueError as ``fuse_scores`` does.
     """
     fusion, note = _for_this_image(fusion, evidence, model)
     tool_spread = _tool_spread(evidence, spread if source == "learned" else None, least_spread)
@@ -94,14 +96,25 @@ def fused_score(
             f"({evidence.overall_mean:.1f}). Without the model, the score is {without:.1f}."
         )
     if fusion.profile:
-        error = _error_with_profile(fusion.profile, evidence, place, tool_spread, has_model=without is not None)
+        below = above = _error_with_profile(fusion.profile, evidence, place, tool_spread, has_model=without is not None)
     else:
-        error = _error_without_profile(score, without, tool_spread or spread or UNKNOWN_ERROR)
-    if source == "learned" and evidence.image_kind == "photo" and not any(call.adapted for call in evidence.tool_log):
-        error = max(PHOTO_SHARE * error, least_spread)
+        below = tool_spread or spread or UNKNOWN_ERROR
+        above = max(error_above(below), least_above) if _rates_a_photo(evidence) else below
+        below, above = _with_change(below, above, 0.0 if without is None else score - without)
     if source in FROM_REJECTED:
-        error = max(error, UNKNOWN_ERROR)
-    return FusedScore(score, expectation, how, arithmetic, score_interval(score, error), without, apart)
+        below, above = max(below, UNKNOWN_ERROR), max(above, UNKNOWN_ERROR)
+    return FusedScore(score, expectation, how, arithmetic, score_interval(score, below, above), without, apart)
+
+
+def error_above(spread: float) -> float:
+    """Return the deviation of the MOS above a score that the learned scorer gives a photo with this ``spread``."""
+    return min(spread, MOST_ABOVE)
+
+
+def _rates_a_photo(evidence: ExecutorOutput) -> bool:
+    """Return whether all tool scores are of the learned scorer without an adapter, which recognized a photo."""
+    calls = [call for call in evidence.tool_log if call.tool in evidence.overall_tools]
+    return bool(calls) and all(call.image_kind == "photo" and not call.adapted for call in calls)
 
 
 def _tool_spread(evidence: ExecutorOutput, learned: float | None, least_spread: float) -> float | None:
@@ -153,12 +166,12 @@ def _on_scale(place: float) -> float:
     return min(max(place, 1.0), 5.0)
 
 
-def _error_without_profile(score: float, without: float | None, error: float) -> float:
-    """Return the deviation of the MOS from a score; the change by an unmeasured model may be an error, too.
+def _with_change(below: float, above: float, change: float) -> tuple[float, float]:
+    """Return the deviations of the MOS below and above a score that an unmeasured model changed by ``change`` levels.
 
-    ``docs/methods.md`` has the coverage of the interval.
+    The change may be an error, so the MOS may lie where the tools alone place it. ``docs/methods.md`` has the coverage.
     """
-    return error if without is None else math.hypot(error, score - without)
+    return math.hypot(below, max(change, 0.0)), math.hypot(above, max(-change, 0.0))
 
 
 def _error_with_profile(
@@ -215,9 +228,14 @@ def backend_shown(model: str) -> str:
     return without_place(model).replace("/", ".", 1)
 
 
-def score_interval(score: float, error: float) -> Interval:
-    """Return the central 80 % and 95 % of a normal distribution around a score, clipped to [1, 5]."""
+def score_interval(score: float, below: float, above: float | None = None) -> Interval:
+    """Return the central 80 % and 95 % around a score, clipped to [1, 5].
+
+    ``below`` and ``above`` are the deviations, in levels, of a normal distribution on each side; ``above`` is that of
+    ``below`` if it is ``None``.
+    """
+    above = below if above is None else above
     return {
-        share: (max(score - quantile * error, 1.0), min(score + quantile * error, 5.0))
+        share: (max(score - quantile * below, 1.0), min(score + quantile * above, 5.0))
         for share, quantile in NORMAL_QUANTILES.items()
     }

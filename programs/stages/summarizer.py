@@ -1,6 +1,6 @@
 """The Summarizer: a score fused from tools and a model, or an answer with its reason (paper, Sec. 3.3)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agenticiqa.programs.errors import NoScore, Unanswered
@@ -23,7 +23,7 @@ from agenticiqa.programs.stages.evidence import (
 from agenticiqa.programs.stages.protocols import Answered, Scored, Summarized
 from agenticiqa.programs.stages.side_by_side import StageModule
 from agenticiqa.programs.tools.metrics.learned_iqa import outside_training
-from agenticiqa.programs.tools.outside_training import in_words, least_spread
+from agenticiqa.programs.tools.outside_training import Reason, in_words, least_above, least_spread
 from agenticiqa.signatures.types import (
     FROM_REJECTED,
     GLOBAL,
@@ -76,7 +76,7 @@ class Summarizer(StageModule):
                 scored = self.score(image=image, query=query, evidence=evidence, reference=reference)
                 outside = () if reference else outside_training(image.assessed)
                 doubt = in_words(outside, image.assessed.size)
-                rated = self._scored(scored, evidence, query, doubt, least_spread(outside))
+                rated = self._scored(scored, evidence, query, doubt, outside)
                 return Summarized(rated, query_type, scored.rejected_answers)
             answered = self.answer(
                 image=image,
@@ -92,17 +92,24 @@ class Summarizer(StageModule):
             return Summarized(result, query_type, gave_up.rejected_answers, offered)
 
     def _scored(
-        self, scored: Scored, evidence: ExecutorOutput, query: str, doubt: str, least: float
+        self, scored: Scored, evidence: ExecutorOutput, query: str, doubt: str, outside: Sequence[Reason]
     ) -> SummarizerOutput:
-        """Return the score. ``doubt`` is why the tools may err here, ``least`` their minimum spread in this case."""
+        """Return the score. ``outside`` is why the tools may err here, and ``doubt`` says it in words."""
         p, is_adapted = scored.probabilities, any(call.adapted for call in evidence.tool_log)
         # An adapter reports its own spread. The error of another tool is at least its distance from the program's tool,
         # and where analysis and tools contradict each other, it is unknown which of them is wrong.
-        least = max(0.0 if is_adapted else least, named_gap(evidence), contradicted_by(evidence))
+        gap, reasons = max(named_gap(evidence), contradicted_by(evidence)), () if is_adapted else outside
         if not evidence.overall_scores and scored.source == "uniform":
             raise NoScore("no score: there are no tool scores, and the model gave no level probabilities")
         fused = fused_score(
-            self.fusion, evidence, p, scored.source, spread=scored.spread, least_spread=least, model=scored.model
+            self.fusion,
+            evidence,
+            p,
+            scored.source,
+            spread=scored.spread,
+            least_spread=max(least_spread(reasons), gap),
+            least_above=max(least_above(reasons), gap),
+            model=scored.model,
         )
         progress.scored(fused.score, evidence, scored, fused.expectation)
         incomplete = INCOMPLETE if scored.source in FROM_REJECTED else ""

@@ -63,6 +63,10 @@ LEAST_SPREAD: dict[Reason, float] = {
     "small": 1.1,
     "color": 0.9,
 }
+# With this reason, scores are often too high and rarely too low: of 200 photos of CLIVE reduced to 250 pixels, each
+# scored by a model trained without it, 5 % have a MOS more than .32 levels above the score, and 10 % have one more than
+# 1.17 below it.
+ONLY_TOO_HIGH: tuple[Reason, ...] = ("small",)
 _MADE_FOR_PHOTOS = "the program is made for photos, so the score is uncertain."
 SENTENCES: dict[Reason, str] = {
     "too small": "The image has only {width} x {height} pixels, too few to assess; the score means little.",
@@ -154,6 +158,11 @@ def widened(predicted: PredictedMOS, reasons: Collection[Reason]) -> PredictedMO
 def least_spread(reasons: Collection[Reason]) -> float:
     """Return the least standard deviation of the true MOS around the score for these reasons; 0 without any."""
     return max((LEAST_SPREAD[reason] for reason in reasons), default=0.0)
+
+
+def least_above(reasons: Collection[Reason]) -> float:
+    """Return the least standard deviation of the true MOS above the score for these reasons; 0 without any."""
+    return least_spread([reason for reason in reasons if reason not in ONLY_TOO_HIGH])
 
 
 def in_words(reasons: Sequence[Reason], size: tuple[int, int]) -> str:

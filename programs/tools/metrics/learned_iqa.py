@@ -32,14 +32,16 @@ BACKBONE = 5_930_622  # first bytes of the model, which are a smaller model of t
 
 TILE, STEP, CELL = 192, 96, 48  # pixels, of the local map
 
-# Standard deviations of the MOS around the score, in levels. The first two are fitted on predictions for whole sets
-# that the head was not trained on (``eval/research/train_quality_model.py``). The others are errors on images of
-# unknown origin (``eval/research/interval_figures.py``): SPREAD_GENERATED is the root mean square over six generators,
-# each held out from the head of AI-generated images. SPREAD_UNLIKE is for images unlike the photos of every panel: the
-# smallest with which the 80 % interval contains three quarters of the MOS, as the mean over seven sources that the
-# other heads were not trained on: the six generators of AGIQA-3K, and AVT.
-SPREAD, SPREAD_PER_NOVELTY, SPREAD_GENERATED, SPREAD_UNLIKE = 0.75, 0.675, 0.59, 1.25
-UNLIKE, LIKE = 0.5, 0.7  # likeness to the photos of all panels; 98 % of CLIVE's and BIQ2021's have .69 or more
+# Standard deviations of the MOS below the score, in levels; ``fusion.interval.MOST_ABOVE`` limits those above a photo's
+# score. ``eval/research/interval_figures.py`` fits SPREAD, for photos, and prints the coverage of the intervals.
+# SPREAD_UNLIKE is for images unlike the photos of every panel, which are of unknown origin. A low score is as certain
+# for these: of the 120 images of AGIQA-3K with likeness below LIKE and a score below 2.5, 7 % have a MOS more than .83
+# below it, of the others 35 %. SPREAD_GENERATED is the root mean square error over six generators, each held out from
+# the head of AI-generated images. SPREAD_PER_NOVELTY was fitted on predictions for whole sets that the head was not
+# trained on (``eval/research/train_quality_model.py``).
+SPREAD, SPREAD_PER_NOVELTY, SPREAD_GENERATED, SPREAD_UNLIKE = 0.53, 0.675, 0.59, 1.0
+UNLIKE, LIKE = 0.5, 0.7  # likeness to the photos of all panels; 79 % of unseen photos of BIQ2021 have .7 or more
+LOW, HIGH = 2.0, 3.0  # scores between which SPREAD_UNLIKE takes the place of SPREAD
 GENERATED_FROM = 0.5  # weight of the head for AI-generated images from which on an image counts as one
 
 
@@ -95,7 +97,8 @@ def mos_and_features(image: RGB) -> tuple[PredictedMOS, NDArray[np.float32]]:
 def predicted_by(reading: NDArray[np.float32]) -> PredictedMOS:
     """Return the predicted MOS from the network's output: score, novelty, likeness, share of "generated"."""
     score, novelty, likeness, generated = map(float, reading)
-    of_photo = float(np.interp(likeness, (UNLIKE, LIKE), (SPREAD_UNLIKE, SPREAD)))
+    unlike = float(np.interp(likeness, (UNLIKE, LIKE), (1, 0)) * np.interp(score, (LOW, HIGH), (0, 1)))
+    of_photo = SPREAD + unlike * (SPREAD_UNLIKE - SPREAD)
     usual = generated * SPREAD_GENERATED**2 + (1 - generated) * of_photo**2
     spread = float(np.sqrt(usual + (SPREAD_PER_NOVELTY * max(0.0, novelty - 1)) ** 2))
     return PredictedMOS(float(np.clip(score, 1.0, 5.0)), spread, "generated" if generated > GENERATED_FROM else "photo")

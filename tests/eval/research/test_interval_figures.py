@@ -6,7 +6,7 @@ import pytest
 pytest.importorskip("onnx", reason="the command needs onnx, of the extra train")
 
 from agenticiqa.eval.research.adapter_figures import RatedImages
-from agenticiqa.eval.research.interval_figures import ReadImages
+from agenticiqa.eval.research.interval_figures import ReadImages, moved
 
 
 def test_a_line_has_the_coverage_and_width_of_the_intervals_of_its_images() -> None:
@@ -14,6 +14,16 @@ def test_a_line_has_the_coverage_and_width_of_the_intervals_of_its_images() -> N
     rated = RatedImages(np.zeros((2, 4), np.float32), scores, np.array([3.9, 4.9]), names, names)
     reading = np.array([[3.0, 1.0, 0.8, 0.0], [3.0, 1.0, 0.3, 0.0]], np.float32)
     images = ReadImages(rated, reading, scores)
-    assert images.line("both", scores) == "| both | 2 | 0.0% [0.0%, 65.8%] | 2.05 |"
-    assert images.line("made", scores, names == "a", recognized=True) == "| made | 1 | 0.0% [0.0%, 79.3%] | 1.51 |"
-    assert images.line("near", np.array([3.2, 4.1])) == "| near | 2 | 100.0% [34.2%, 100.0%] | 1.86 |"
+    assert images.line("both", scores) == "| both | 2 | 0.0% [0.0%, 65.8%] | 1.52 | 0.0% | 2.32 |"
+    assert images.line("made", scores, names == "a", recognized=True).startswith(
+        "| made | 1 | 0.0% [0.0%, 79.3%] | 1.51"
+    )
+    near = images.line("near", np.array([3.4, 4.5]))
+    assert near.startswith("| near | 2 | 100.0% [34.2%, 100.0%] | 1.52 | 100.0%")
+
+
+def test_held_out_scores_are_moved_to_the_mean_of_the_shipped_ones() -> None:
+    names, mos = np.array(["a", "b"]), np.array([2.0, 4.0])
+    reading = np.array([[2.5, 1.0, 0.8, 0.0], [4.5, 1.0, 0.8, 0.0]], np.float32)
+    images = ReadImages(RatedImages(np.zeros((2, 4), np.float32), mos, mos, names, names), reading, mos)
+    assert moved(np.array([1.0, 3.0]), images).tolist() == [2.5, 4.5]

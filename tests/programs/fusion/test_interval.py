@@ -9,6 +9,7 @@ import pytest
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.fusion.formula import ScoreFusion, default_fusion, offline_fusion
 from agenticiqa.programs.fusion.interval import (
+    MOST_ABOVE,
     NORMAL_QUANTILES,
     UNKNOWN_ERROR,
     FusedScore,
@@ -83,6 +84,7 @@ def test_offline_results_have_no_score_without_the_model(source: ProbabilitySour
 def test_the_interval_follows_the_deviation_and_ends_with_the_scale() -> None:
     assert score_interval(3.0, 0.5)["80"] == pytest.approx((2.359, 3.641), abs=1e-3)
     assert score_interval(3.0, 0.5)["95"] == pytest.approx((2.02, 3.98), abs=1e-3)
+    assert score_interval(3.0, 0.5, 0.25)["80"] == pytest.approx((2.359, 3.32), abs=1e-3)
     assert score_interval(4.8, 1.0) == {"80": pytest.approx((3.518, 5.0), abs=1e-3), "95": (pytest.approx(2.84), 5.0)}
 
 
@@ -100,24 +102,41 @@ def test_the_offline_interval_follows_the_deviation_of_the_estimate() -> None:
     assert strange.interval["95"] == (1.0, 5.0)
 
 
-def test_the_learned_interval_is_narrower_for_photos_like_the_training_set() -> None:
-    of_photo = evidence(3.0, 0.75)
-    call = of_photo.tool_log[0].model_copy(update={"image_kind": "photo"})
-    of_photo = of_photo.model_copy(update={"tool_log": [call]})
-    usual = fused_score(offline_fusion(), of_photo, GOOD, "learned", spread=0.75)
-    gray = fused_score(offline_fusion(), of_photo, GOOD, "learned", spread=0.9, least_spread=0.9)
-    assert width(usual) == pytest.approx(2 * 1.2816 * 0.6)
-    assert width(gray) == pytest.approx(2 * 1.2816 * 0.9)
+def of_photo(score: float = 3.0, spread: float = 0.7) -> ExecutorOutput:
+    """Return evidence with a score of the learned scorer, which recognized a photo."""
+    given = evidence(score, spread)
+    call = given.tool_log[0].model_copy(update={"image_kind": "photo"})
+    return given.model_copy(update={"tool_log": [call]})
 
 
-def test_an_unmeasured_model_widens_the_interval_by_its_influence() -> None:
+def test_the_interval_of_a_photo_reaches_less_far_above_the_score_than_below() -> None:
+    usual = fused_score(offline_fusion(), of_photo(), GOOD, "learned", spread=0.7)
+    assert usual.interval["80"] == pytest.approx((usual.score - 1.2816 * 0.7, usual.score + 1.2816 * MOST_ABOVE))
+    sure = fused_score(offline_fusion(), of_photo(spread=0.2), GOOD, "learned", spread=0.2)
+    assert width(sure) == pytest.approx(2 * 1.2816 * 0.2)
+
+
+@pytest.mark.parametrize(("least_above", "above"), [(0.0, MOST_ABOVE), (0.9, 0.9)])
+def test_a_reason_widens_the_interval_above_the_score_only_if_scores_may_be_too_low(
+    least_above: float, above: float
+) -> None:
+    fused = fused_score(
+        offline_fusion(), of_photo(), GOOD, "learned", spread=0.9, least_spread=0.9, least_above=least_above
+    )
+    assert width(fused) == pytest.approx(1.2816 * (0.9 + above))
+
+
+def test_an_unmeasured_model_widens_the_interval_toward_the_score_of_the_tools() -> None:
     fair = {1: 0.0, 2: 0.2, 3: 0.6, 4: 0.2, 5: 0.0}
-    near, far = (fused_score(default_fusion(), evidence(3.0, 0.5), p, "logprobs") for p in (fair, GOOD))
+    near, better, worse = (fused_score(default_fusion(), evidence(3.0, 0.5), p, "logprobs") for p in (fair, GOOD, BAD))
     assert (near.score, near.without_model) == pytest.approx((3, 3), rel=0, abs=1e-12)
     assert width(near) == pytest.approx(2 * 1.2816 * 0.5)
-    assert far.without_model is not None
-    error = math.hypot(0.5, far.score - far.without_model)
-    assert width(far) == pytest.approx(2 * 1.2816 * error)
+    for fused in (better, worse):
+        assert fused.without_model is not None
+        change = fused.score - fused.without_model
+        toward, away = 1.2816 * math.hypot(0.5, change), 1.2816 * 0.5
+        ends = (fused.score - toward, fused.score + away) if change > 0 else (fused.score - away, fused.score + toward)
+        assert fused.interval["80"] == pytest.approx((max(ends[0], 1.0), ends[1]))
 
 
 def test_without_tools_the_score_is_the_expected_level_and_a_profile_adds_its_typical_quality() -> None:
