@@ -15,7 +15,8 @@ in ``adapter_figures``. Every figure is the SRCC of the fused score minus that o
 - hindsight: the weighted mean of both with the weight that was best on the measured images
 
 For AGIQA-3K the figures are of half of the prompts, because a constant of the fit was chosen on the other half. The
-last tables compare the plain and the weighted mean of two tools, and show the SRCC for a weak and a good simulated VLM.
+last tables compare the plain and the weighted mean of two tools, show whether the spread of a real VLM's probabilities
+predicts the error of the fused score, and show the SRCC for a weak and a good simulated VLM.
 """
 
 import argparse
@@ -183,6 +184,22 @@ def measured(case: ToolCase, vlm: Vlm, mos: Numbers, images: np.ndarray) -> Meas
     return MeasuredCase(case.name, vlm.name, vlm.is_real, gains, covered, agreements)
 
 
+def spread_correlation(case: ToolCase, vlm: Vlm, mos: Numbers) -> float:
+    """Return whether a VLM's own spread predicts the error of the fused score without a profile: a rank correlation.
+
+    It is the partial correlation of the deviation of the VLM's probabilities with the absolute error. The fused score
+    and the change by the VLM, which the interval takes into account, are held constant.
+    """
+    fusion, images = default_fusion(), range(len(mos))
+    fused = [fused_score(fusion, case.evidence(image), vlm.levels(image), "logprobs") for image in images]
+    score = np.array([item.score for item in fused])
+    change = np.array([abs(item.score - (item.without_model or item.score)) for item in fused])
+    spread = np.sqrt(vlm.probabilities @ LEVEL_VALUES**2 - (vlm.probabilities @ LEVEL_VALUES) ** 2)
+    known = (normal_scores(score), normal_scores(change))
+    own, error = (_beside(normal_scores(values), *known) for values in (spread, np.abs(score - mos)))
+    return float(np.mean(own * error))
+
+
 def report(cases: Sequence[MeasuredCase]) -> list[str]:
     """Return the tables of gains, mean and worst, and of the coverage, mean and least, by tool and kind of VLM."""
     lines = [f"| tool | VLMs | {' | '.join(WAYS)} |", f"|{' --- |' * (2 + len(WAYS))}"]
@@ -250,6 +267,9 @@ def main(argv: Sequence[str] | None = None) -> int:
                 for vlm in (*vlms, *simulated_vlms(case.scores, images.mos))
             ]
             print("\n".join([*report(measurements), ""]))
+        found = [spread_correlation(cases[2], vlm, images.mos) for vlm in vlms]
+        print(f"own spread of {len(vlms)} real VLMs and error beside {LEARNED}: correlation {np.mean(found):.2f}")
+        print(f"from {min(found):.2f} to {max(found):.2f}")
         for vlm in simulated_vlms(cases[2].scores, images.mos, (WEAK, GOOD)):
             one = measured(cases[2], vlm, images.mos, rows)
             print(f"{vlm.name} beside {LEARNED}: SRCC {', '.join(f'{way} {one.srcc[way]:.3f}' for way in WAYS)}")

@@ -48,6 +48,7 @@ def copies(photo: RGB) -> Iterator[tuple[str, RGB]]:
 def assessed(program: AgenticIQA, image: RGB) -> Assessed:
     """Return the score and the interval of an image."""
     result = program(Image.fromarray(image), QUERY)
+    assert result.score_interval is not None  # the question asks for a rating
     return Assessed(float(result), *result.score_interval["80"])
 
 

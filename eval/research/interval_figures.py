@@ -60,7 +60,7 @@ Mask = NDArray[np.bool_]
 class Coverage(NamedTuple):
     """The number of images, the share of their MOS inside an interval, and its mean width in levels."""
 
-    count: int
+    images: int
     share: float
     width: float
 

@@ -121,7 +121,7 @@ def run(args: argparse.Namespace) -> int:
     if len(across) > 1:
         cases |= {f"all sets but {name}": rated(rows, held, training.novelty) for name, held in across.items()}
         of_other_sets = joined([cases[f"all sets but {name}"] for name in across])
-        print("SPREAD, SPREAD_PER_NOVELTY = {:.3f}, {:.3f}".format(*spreads(data, of_other_sets)))
+        print(f"SPREAD_PER_NOVELTY = {spreads(data, of_other_sets)[1]:.3f}")
     write_held_out(args.out / "held_out.csv", data, cases)
     test = scores_of(projections, networks, rows.images.features[rows.test])
     text = "\n".join([figures(data, cases), *series_table(rows.images, rows.test, test)]) + "\n"

@@ -19,7 +19,7 @@ def test_a_line_has_the_coverage_and_width_of_the_intervals_of_its_images() -> N
         "| made | 1 | 0.0% [0.0%, 79.3%] | 1.51"
     )
     near = images.line("near", np.array([3.4, 4.5]))
-    assert near.startswith("| near | 2 | 100.0% [34.2%, 100.0%] | 1.52 | 100.0%")
+    assert near.startswith("| near | 2 | 100.0% [34.2%, 100.0%] | 1.50 | 100.0%")
 
 
 def test_held_out_scores_are_moved_to_the_mean_of_the_shipped_ones() -> None:
