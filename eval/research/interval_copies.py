@@ -20,12 +20,12 @@ from agenticiqa.eval.research.distort import DISTORTION_STRENGTHS, distort
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.tools.numerics.pixels import RGB
 
-QUALITIES = (95, 75, 50, 30, 20, 10)  # of JPEG files
+QUALITIES = (95, 75, 50, 30, 20, 10)  # JPEG quality settings
 DISTORTIONS = ("gaussian_blur", "white_noise", "darken", "brighten")
 QUERY = "Rate the quality of this image."
 
 
-class Assessed(NamedTuple):
+class ScoredCopy(NamedTuple):
     """A score with its 80 % interval."""
 
     score: float
@@ -45,16 +45,16 @@ def copies(photo: RGB) -> Iterator[tuple[str, RGB]]:
             yield f"{kind} {strength}", distort(photo, kind, strength)
 
 
-def assessed(program: AgenticIQA, image: RGB) -> Assessed:
+def assessed(program: AgenticIQA, image: RGB) -> ScoredCopy:
     """Return the score and the interval of an image."""
     result = program(Image.fromarray(image), QUERY)
     assert result.score_interval is not None  # the question asks for a rating
-    return Assessed(float(result), *result.score_interval["80"])
+    return ScoredCopy(float(result), *result.score_interval["80"])
 
 
 def table(photos: Sequence[RGB]) -> list[str]:
     """Return the lines of the table."""
-    program, rows = AgenticIQA.offline(), dict[str, list[Assessed]]()
+    program, rows = AgenticIQA.offline(), dict[str, list[ScoredCopy]]()
     for photo in photos:
         for name, copy in copies(photo):
             rows.setdefault(name, []).append(assessed(program, copy))

@@ -80,7 +80,7 @@ def test_the_mark_of_a_rating_is_its_closeness_to_the_mos(examples: Path, mos: f
     assert (told.score, set(told.keys())) == (mark, {"score", "feedback"})
     gap = {5.0: "harsh", 2.0: "close", 1.0: "kind"}[mos]
     assert re.match(
-        rf"Observers rate it {mos:.1f} of 5, the answer expects 2\.2: ([\d.]* levels too )?{gap}\.", told.feedback
+        rf"Observers rate it {mos:.1f} of 5, the answer expects 2\.1: ([\d.]* levels too )?{gap}\.", told.feedback
     )
 
 
