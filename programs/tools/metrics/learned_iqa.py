@@ -39,7 +39,7 @@ TILE, STEP, CELL = 192, 96, 48  # pixels, of the local map
 # below it, of the others 35 %. SPREAD_GENERATED is the root mean square error over six generators, each held out from
 # the head of AI-generated images. SPREAD_PER_NOVELTY was fitted on predictions for whole sets that the head was not
 # trained on (``eval/research/train_quality_model.py``).
-SPREAD, SPREAD_PER_NOVELTY, SPREAD_GENERATED, SPREAD_UNLIKE = 0.53, 0.675, 0.59, 1.0
+SPREAD, SPREAD_PER_NOVELTY, SPREAD_GENERATED, SPREAD_UNLIKE = 0.57, 0.675, 0.59, 1.0
 UNLIKE, LIKE = 0.5, 0.7  # likeness to the photos of all panels; 79 % of unseen photos of BIQ2021 have .7 or more
 LOW, HIGH = 2.0, 3.0  # scores between which SPREAD_UNLIKE takes the place of SPREAD
 GENERATED_FROM = 0.5  # weight of the head for AI-generated images from which on an image counts as one
