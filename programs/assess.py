@@ -43,7 +43,7 @@ from agenticiqa.programs.stages.levels import LevelsPlanner, levels_scorer
 from agenticiqa.programs.stages.plan_rules import effect_of
 from agenticiqa.programs.stages.planner import Planner
 from agenticiqa.programs.stages.protocols import ReplanVerdict, Summarized
-from agenticiqa.programs.stages.remedies import feedback_on, remedy_for
+from agenticiqa.programs.stages.remedies import Remedy, feedback_on, remedy_for
 from agenticiqa.programs.stages.replan import Replan, as_final, remember, replan_judge
 from agenticiqa.programs.stages.side_by_side import beside, cpu_slot
 from agenticiqa.programs.stages.summarizer import Summarizer
@@ -458,9 +458,19 @@ class Round:
 
     def feedback_for(self, reason: str) -> str:
         """Return the feedback for the next plan, with what this plan may add."""
+        return feedback_on(self.plan, reason, self.remedy)
+
+    @property
+    def remedy(self) -> Remedy:
+        """What a new plan may add to the evidence; tools that need a larger image are no part of it."""
         side = min(self.pair.image.assessed.size)
         able = {name: tool for name, tool in self.toolbox.items() if tool.smallest <= side}
-        return feedback_on(self.plan, reason, remedy_for(self.plan, self.evidence, able))
+        return remedy_for(self.plan, self.evidence, able)
+
+    @property
+    def can_add(self) -> bool:
+        """Whether a new plan can add evidence, which is unknown for a stage of the caller without a toolbox."""
+        return not self.toolbox or bool(self.remedy)
 
     @property
     def toolbox(self) -> Mapping[str, Tool]:
@@ -480,7 +490,7 @@ class Round:
     def summarize(self) -> None:
         """Answer from the evidence, while a model decides about doubts in it; equal evidence is not judged again."""
         replan, decide, basis = self.program.replan, None, basis_of(self.plan, self.evidence)
-        is_doubtful = replan.needs_verdict(self.plan, self.evidence, self.iteration, self.limit)
+        is_doubtful = replan.needs_verdict(self.plan, self.evidence, self.iteration, self.limit, self.can_add)
         if is_doubtful and basis not in self.decided:
             decide = partial(replan.verdict, self.query_with_options, self.plan, self.evidence)
         with beside(decide) as verdict:
@@ -516,6 +526,7 @@ class Round:
                 verdict=self.verdict,
                 iteration=self.iteration,
                 max_iterations=self.limit,
+                can_add=self.can_add,
             )
         self.result = self.record.noted(decided).result
         if self.result.need_replan:
@@ -596,7 +607,7 @@ def composed(config: Config, fusion: ScoreFusion | None = None) -> Stages:
         )
         answerer = Answerer(backend=summarizing, attempts=attempts, strict=config.strict)
     summarizer = Summarizer(scorer, answerer, fusion)
-    replan = Replan(replan_judge(backend=replanning, attempts=attempts) if replanning else None, tools)
+    replan = Replan(replan_judge(backend=replanning, attempts=attempts) if replanning else None)
     return Stages(planner, executor, summarizer, replan)
 
 
@@ -626,7 +637,7 @@ def add_tool(
         raise WrongArgument("the executor of this program has no tools; add the metric in your own stage")
     tool = own_tool(name, function, curve, executors[0].toolbox)
     for stage in stages:
-        if isinstance(stage, Executor | Planner | Replan):
+        if isinstance(stage, Executor | Planner):
             stage.toolbox = {**stage.toolbox, name: tool}
         elif isinstance(stage, RulePlanner):
             stage.known_tools = [*stage.known_tools, name]

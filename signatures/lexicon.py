@@ -59,6 +59,11 @@ class Meaning:
         return (self.subject,)
 
     @property
+    def is_about_distortions(self) -> bool:
+        """Whether the subject is a kind of damage, also one that is not measured; "quality" and "damage" are none."""
+        return self.subject not in ("quality", "any")
+
+    @property
     def scale(self) -> Subject:
         """The scale that the subject is on: blur and sharpness are on the same one, blur and noise are not."""
         return "clarity" if self.subject in CLARITY else self.subject

@@ -253,10 +253,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         images = sets.pop(args.set)
         items = read_labels(args.data / args.set / "labels.csv")
         loaded = [load(item.image) for item in items]
-        values = {name: _scores_of(name, loaded) for name in (NIQE, SHARPNESS)}
+        values = {name: tool_scores(name, loaded) for name in (NIQE, SHARPNESS)}
         cases = tool_cases(images, [*sets.values()], values)
         rows = second_half(images.content.tolist()) if args.set == "agiqa3k" else np.arange(len(items))
-        vlms = real_vlms(_margins(args.data / args.set, [item.image for item in items]))
+        vlms = real_vlms(margins_of(args.data / args.set, [item.image for item in items]))
         print(f"{len(rows)} images")
         for case in cases:
             print(f"- {case.name}: SRCC {_srcc(case.scores[rows], images.mos[rows]):.3f}")
@@ -277,13 +277,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     return run_command(parser, run, argv)
 
 
-def _scores_of(name: str, images: Sequence[LoadedImage]) -> Numbers:
+def tool_scores(name: str, images: Sequence[LoadedImage]) -> Numbers:
+    """Return the scores (n,) of a tool on 1..5."""
     tool = toolbox()[name]
     calls = [run_tool(tool, image, None, region=GLOBAL, distortion=OVERALL) for image in images]
     return np.array([call.calibrated for call in calls], float)
 
 
-def _margins(folder: Path, images: Sequence[Path]) -> dict[str, Numbers]:
+def margins_of(folder: Path, images: Sequence[Path]) -> dict[str, Numbers]:
     """Return the margins (n,) of each VLM in the order of the images."""
     with (folder / "peer_vlm_margins.csv").open(newline="") as file:
         rows = {folder / row.pop("image"): row for row in csv.DictReader(file)}

@@ -68,7 +68,7 @@ def rates_property(query: str) -> bool:
     if not request or re.search(r"\bquality\b", query, re.I):
         return False
     plain = _OWNER.sub(lambda match: " " * len(match[0]), query)
-    terms = [term for term in terms_in(plain) if term.meaning.subject not in ("any", "quality")]
+    terms = [term for term in terms_in(plain) if term.meaning.is_about_distortions]
     if not terms:
         return False
     after = [term.start for term in terms if term.start > request.start()] or [terms[0].start]

@@ -7,6 +7,7 @@ of the earlier plans has no score yet.
 
 from collections.abc import Mapping, Sequence
 
+from agenticiqa.programs.stages.tool_runs import scores
 from agenticiqa.signatures.types import DistortionAnalysis, ExecutorOutput, ToolCall, unique
 
 Analyses = Mapping[str, Sequence[DistortionAnalysis]]
@@ -26,16 +27,11 @@ def added(earlier: ExecutorOutput, new: ExecutorOutput) -> ExecutorOutput:
         distortions[region] = unique([*distortions.get(region, []), *names])
     analysis = _analysis(earlier.distortion_analysis or {}, new.distortion_analysis or {})
     selected = {region: {**tools} for region, tools in (earlier.selected_tools or {}).items()}
-    scores = {region: {**row} for region, row in (earlier.quality_scores or {}).items()}
     for region, tools in (new.selected_tools or {}).items():
         kept = selected.setdefault(region, {})
-        scored = {pair[0]: pair for pair in (new.quality_scores or {}).get(region, {}).values()}
         for key, tool in tools.items():
             if tool not in kept.values():
-                key = f"{key.partition(' (')[0]} ({tool})" if key in kept else key
-                kept[key] = tool
-                if tool in scored:
-                    scores.setdefault(region, {})[key] = scored[tool]
+                kept[f"{key.partition(' (')[0]} ({tool})" if key in kept else key] = tool
     found = {
         "distortion_set": distortions if earlier.distortion_set or new.distortion_set else None,
         "distortion_analysis": analysis if earlier.distortion_analysis or new.distortion_analysis else None,
@@ -45,7 +41,7 @@ def added(earlier: ExecutorOutput, new: ExecutorOutput) -> ExecutorOutput:
     return ExecutorOutput.model_validate(
         {
             **found,
-            "quality_scores": scores or None,
+            "quality_scores": scores(selected, [*calls.values()]) or None,
             "tool_log": _weighted(earlier.tool_log, [*calls.values()]),
             "boxes": {**(earlier.boxes or {}), **(new.boxes or {})} or None,
             "measurements": {**(earlier.measurements or {}), **(new.measurements or {})} or None,

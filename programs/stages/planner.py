@@ -206,7 +206,7 @@ def drop_unnamed(
 
 def terms_about_distortions(asked: str) -> bool:
     """Return whether a question has a word for a distortion or for the lack of one, also a vague one ("soft")."""
-    return any(term.meaning.subject not in ("quality", "any") for term in terms_in(asked))
+    return any(term.meaning.is_about_distortions for term in terms_in(asked))
 
 
 def _dropped(names: Collection[str], key: str, kind: str) -> str:

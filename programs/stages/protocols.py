@@ -278,10 +278,16 @@ class ReplanStage(Protocol):
         verdict: ReplanVerdict,
         iteration: int,
         max_iterations: int,
+        can_add: bool,
     ) -> Decided:
-        """Decide. ``iteration`` is the number of replans so far; at most ``max_iterations`` are requested."""
+        """Decide. ``iteration`` is the number of replans so far; at most ``max_iterations`` are requested.
 
-    def needs_verdict(self, plan: PlannerOutput, evidence: ExecutorOutput, iteration: int, max_iterations: int) -> bool:
+        ``can_add`` says whether a new plan can add evidence (``stages.remedies``); without it, none is requested.
+        """
+
+    def needs_verdict(
+        self, plan: PlannerOutput, evidence: ExecutorOutput, iteration: int, max_iterations: int, can_add: bool
+    ) -> bool:
         """Return whether a model has to decide about the evidence."""
 
     def verdict(self, query: str, plan: PlannerOutput, evidence: ExecutorOutput) -> ReplanVerdict:

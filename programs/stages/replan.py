@@ -1,7 +1,7 @@
 """Decide whether to plan again: rules find gaps in the evidence, and a model decides about remaining doubts."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.errors import Unanswered
@@ -11,9 +11,7 @@ from agenticiqa.programs.stages import progress
 from agenticiqa.programs.stages.ask import CheckedPredict
 from agenticiqa.programs.stages.evidence import contradictions, format_evidence, gaps, uncertainties
 from agenticiqa.programs.stages.protocols import Decided, ReplanVerdict
-from agenticiqa.programs.stages.remedies import remedy_for
 from agenticiqa.programs.stages.side_by_side import StageModule
-from agenticiqa.programs.tools.tool import Tool
 from agenticiqa.signatures.replan import DecideReplan, Decision
 from agenticiqa.signatures.types import PARSING_FAILED, ExecutorOutput, PlannerOutput, QueryType, SummarizerOutput
 
@@ -23,20 +21,11 @@ HISTORY_LIMIT = 10
 
 
 class Replan(StageModule):
-    """The stage that decides after each answer. Offline, without ``judge``, doubts are only noted in the answer.
+    """The stage that decides after each answer. Offline, without ``judge``, doubts are only noted in the answer."""
 
-    With a ``toolbox``, a new plan is requested only if it can add something (``stages.remedies``).
-    """
-
-    def __init__(
-        self, judge: CheckedPredict[Decision] | None = None, toolbox: Mapping[str, Tool] | None = None
-    ) -> None:
+    def __init__(self, judge: CheckedPredict[Decision] | None = None) -> None:
         super().__init__()
         self.judge = judge
-        self.toolbox: Mapping[str, Tool] = toolbox or {}
-
-    def _can_add(self, plan: PlannerOutput, evidence: ExecutorOutput) -> bool:
-        return not self.toolbox or bool(remedy_for(plan, evidence, self.toolbox))
 
     def forward(
         self,
@@ -46,11 +35,12 @@ class Replan(StageModule):
         verdict: ReplanVerdict,
         iteration: int,
         max_iterations: int,
+        can_add: bool,
     ) -> Decided:
         """See ``protocols.ReplanStage``."""
         if result.quality_reasoning == PARSING_FAILED:  # a new plan would not make the model's answer usable
             return Decided(result, verdict.rejected_answers)
-        at_limit, can_add = iteration >= max_iterations, self._can_add(plan, evidence)
+        at_limit = iteration >= max_iterations
         is_final = at_limit or not can_add
         undecided = doubts(evidence) if self.judge and is_final else []  # the model does not decide in this case
         reason = "; ".join(gaps(plan, evidence) or verdict.reasons or undecided)
@@ -67,10 +57,12 @@ class Replan(StageModule):
             result = result.model_copy(update={"need_replan": True, "replan_reason": reason})
         return Decided(result, verdict.rejected_answers)
 
-    def needs_verdict(self, plan: PlannerOutput, evidence: ExecutorOutput, iteration: int, max_iterations: int) -> bool:
+    def needs_verdict(
+        self, plan: PlannerOutput, evidence: ExecutorOutput, iteration: int, max_iterations: int, can_add: bool
+    ) -> bool:
         """See ``protocols.ReplanStage``. Only doubts without a gap, and while planning again is still allowed."""
         undecided = self.judge is not None and doubts(evidence) and not gaps(plan, evidence)
-        return bool(undecided) and iteration < max_iterations and self._can_add(plan, evidence)
+        return bool(undecided) and can_add and iteration < max_iterations
 
     def verdict(self, query: str, plan: PlannerOutput, evidence: ExecutorOutput) -> ReplanVerdict:
         """See ``protocols.ReplanStage``. Without a usable decision of the model, there are no reasons to plan again."""

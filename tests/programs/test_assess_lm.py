@@ -19,9 +19,11 @@ from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.fusion.equations import softmax
 from agenticiqa.programs.fusion.formula import default_fusion
-from agenticiqa.programs.stages.side_by_side import MOST_AWAITED
+from agenticiqa.programs.images import LoadedImage
+from agenticiqa.programs.stages.protocols import Executed, ExecutorStage
+from agenticiqa.programs.stages.side_by_side import MOST_AWAITED, StageModule
 from agenticiqa.programs.tools import TOOLS, Tool
-from agenticiqa.signatures.types import PARSING_FAILED, UNABLE, QueryType
+from agenticiqa.signatures.types import PARSING_FAILED, UNABLE, ExecutorOutput, PlannerOutput, QueryType
 from support.distortion_levels import scene
 from support.fake_server import (
     Server,
@@ -262,11 +264,32 @@ def constant(calibrated: float) -> dict[str, Tool]:
     return {"CONST": replace(card, name="CONST", measure=lambda pixels: 1.0, curve=lambda raw: calibrated)}  # type: ignore[arg-type]
 
 
+class OwnExecutor(StageModule):
+    """A caller's executor, which does not say what its tools are: so what a new plan can add is unknown."""
+
+    def __init__(self, executor: ExecutorStage) -> None:
+        super().__init__()
+        self.collect = executor
+
+    def forward(
+        self,
+        image: LoadedImage,
+        query: str,
+        plan: PlannerOutput,
+        reference: LoadedImage | None,
+        earlier: ExecutorOutput | None,
+    ) -> Executed:
+        executed: Executed = self.collect(image=image, query=query, plan=plan, reference=reference, earlier=earlier)
+        return executed
+
+
 def composed(server: Server, tools: dict[str, Tool], max_replan_iterations: int = 2) -> AgenticIQA:
-    """Return the program with a toolbox of the test."""
+    """Return the program with an own executor that has a toolbox of the test."""
     backend = connect(config_for(server).executor)
     assert backend is not None
-    return all_asking(backend, tools, max_replan_iterations)
+    program = all_asking(backend, tools, max_replan_iterations)
+    program.executor = OwnExecutor(program.executor)
+    return program
 
 
 WHY = "Contradictory evidence: severe blur but a score of 4.6; look at the cup and the table"

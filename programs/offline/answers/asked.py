@@ -98,7 +98,7 @@ class Asked:
     @property
     def named(self) -> list[Meaning]:
         """The distortions that the question names."""
-        return [term.meaning for term in self.terms if term.meaning.subject not in ("any", "quality")]
+        return [term.meaning for term in self.terms if term.meaning.is_about_distortions]
 
 
 def read_question(query: str, options: Mapping[str, str], regions: Sequence[str], listed: bool) -> Asked:
@@ -204,7 +204,7 @@ def _with_parts_as_image(text: str, regions: Sequence[str]) -> str:
 
 def _fault(text: str, read: Read) -> Meaning | None:
     """Return the distortion in question, with the kind that the words name; any distortion if none is named."""
-    words = [term.meaning for term in terms_in(text) if term.meaning.subject not in ("any", "quality")]
+    words = [term.meaning for term in terms_in(text) if term.meaning.is_about_distortions]
     if read.name == NONE and read.probability >= NAMED and not words:
         return Meaning("any", "fault")
     name = read.name if read.probability >= NAMED else KINDS.get(read.name, "") if read.category >= NAMED else ""

@@ -209,7 +209,7 @@ def regions_named(question: str, options: Mapping[str, str]) -> list[str]:
     """Return the regions that a question without idioms and options names, in order; none for the whole image."""
     text = OF_THE_FRAME.sub(",", question)
     for term in terms_in(text):
-        mark = "#" if term.meaning.subject in ("any", "quality") else "|"
+        mark = "|" if term.meaning.is_about_distortions else "#"
         text = text[: term.start] + mark * (term.end - term.start) + text[term.end :]
     places = {place.start(): place[0].lower() for place in _PLACE.finditer(text)}
     rest = _PLACE.sub(lambda place: "," * len(place[0]), text)

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.stages.added import added
@@ -206,3 +207,16 @@ def test_a_region_without_a_score_gets_one_from_a_new_plan_and_others_keep_their
 
 def test_an_offline_program_needs_no_new_plan(photo: Path) -> None:
     assert AgenticIQA.offline()(photo, DEFAULT_QUERY).iteration_count == 0
+
+
+def test_a_tool_that_needs_a_larger_image_is_no_reason_for_a_new_plan(tmp_path: Path) -> None:
+    Image.effect_noise((12, 12), 60).convert("RGB").save(tmp_path / "tiny.png")
+    script = {
+        **SCRIPT,
+        "detection": {"distortion_set": [{"region": "Global", "distortions": ["Compression"]}]},
+        "analysis": noted("moderate", uncertain=True),
+        "decision": AGAIN,
+    }
+    with fake_server(by_stage(script)) as server:
+        result = assessed(server, tmp_path / "tiny.png")
+    assert (server.of("plan"), server.of("decision"), result.iteration_count) == ([], [], 0)

@@ -28,7 +28,7 @@ def verdict(
     replan: Replan, found: ExecutorOutput = DOUBTFUL, *, iteration: int = 0, **flags: bool
 ) -> ReplanVerdict | None:
     """Return the verdict as the program requests it; ``None`` without a request."""
-    needed = replan.needs_verdict(plan(**flags), found, iteration, 2)
+    needed = replan.needs_verdict(plan(**flags), found, iteration, 2, True)
     return replan.verdict(RATE, plan(**flags), found) if needed else None
 
 
@@ -77,7 +77,7 @@ def decide(
     found: ExecutorOutput, given: ReplanVerdict, iteration: int = 0, result: SummarizerOutput = ANSWER
 ) -> Decided:
     decided: Decided = Replan()(
-        plan=plan(), evidence=found, result=result, verdict=given, iteration=iteration, max_iterations=2
+        plan=plan(), evidence=found, result=result, verdict=given, iteration=iteration, max_iterations=2, can_add=True
     )
     return decided
 
@@ -113,7 +113,7 @@ def test_a_sub_task_that_failed_requests_no_replan(failed: str) -> None:
     found = evidence().model_copy(update={**missing, "failures": {failed: "no usable answer in 3 attempts"}})
     for judge in (None, replan_judge(backend=scripted_backend(by_stage({}))[0])):
         replan = Replan(judge)
-        assert not replan.needs_verdict(plan(**EVERYTHING), found, 0, 2)
+        assert not replan.needs_verdict(plan(**EVERYTHING), found, 0, 2, True)
         decided = replan(
             plan=plan(**EVERYTHING),
             evidence=found,
@@ -121,6 +121,7 @@ def test_a_sub_task_that_failed_requests_no_replan(failed: str) -> None:
             verdict=ReplanVerdict(),
             iteration=0,
             max_iterations=2,
+            can_add=True,
         )
         assert decided.result == ANSWER
     assert what_is_missing(found).endswith(f"The model gave no usable answer for: {failed.replace('_', ' ')}.")
