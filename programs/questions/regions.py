@@ -9,6 +9,8 @@ _GENERAL = re.compile(
     r"(?:a|an|the|of|in|on|at|to|and|or|with|this|that|its|whole|entire|overall|full|image|photo|picture|photograph|scene|"
     r"quality|perceptual|perceived|visual|rating|score|level|region|area|part|object|global)"
 )
+# What an image shows describes the image; it is no region of it.
+_DESCRIPTION = re.compile(r"\b(?P<image>image|photo|photograph|picture|snapshot|shot) of (?:(?! and )[^,.;:?!()\n])+", re.I)
 _SAME_STEM = 3  # most letters of an ending, such as the plural's
 _SHORTEST_STEM = 3  # letters
 
@@ -16,11 +18,12 @@ _SHORTEST_STEM = 3  # letters
 def names_region(query: str, region: str) -> bool:
     """Return whether a question or its options have a word of a region's name.
 
-    Words for the whole image and for quality do not count, and endings do not matter.
+    Words for the whole image, for what it shows, and for quality do not count, and endings do not matter.
 
-    >>> names_region("Are the cats sharp?", "the cat"), names_region("Rate this photo.", "photo")
+    >>> names_region("Are the cats sharp?", "the cat"), names_region("Rate this photo of a cat.", "cat")
     (True, False)
     """
+    query = _DESCRIPTION.sub(r"\g<image>", query)
     words, asked = _words(region), _words(query)
     if not words:
         return False

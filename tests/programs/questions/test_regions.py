@@ -16,6 +16,9 @@ from agenticiqa.programs.questions.regions import names_region
         ("How blurry are the people's faces?", "face"),
         ("这张照片里的猫清晰吗？", "猫"),
         ("Ist das Gesicht scharf?", "Gesicht"),
+        ("In this photo of a cup, is the cup sharp?", "cup"),
+        ("Rate this photo of a cup and the sharpness of its handle.", "handle"),
+        ("How sharp is the cat in this picture of a garden?", "cat"),
     ],
 )
 def test_a_region_in_the_words_of_the_question_is_named(query: str, region: str) -> None:
@@ -33,6 +36,8 @@ def test_a_region_in_the_words_of_the_question_is_named(query: str, region: str)
         ("Is the cat sharp?", "number plate"),
         ("Is the cat sharp?", ""),
         ("Is the cat sharp?", "catalogue"),
+        ("Rate the quality of this photo of a cup on a table.", "cup"),
+        ("How noisy is this picture of my dog?", "dog"),
     ],
 )
 def test_other_regions_and_words_for_the_whole_image_are_not_named(query: str, region: str) -> None:
