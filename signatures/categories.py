@@ -7,6 +7,8 @@ derived from the table is in ``vocabulary`` (names and severities) and ``lexicon
 from dataclasses import dataclass
 from typing import Literal
 
+OVERALL = "Overall"  # quality as a whole, in place of a category
+
 Sense = Literal["fault", "virtue", "more", "neutral"]
 Curve = tuple[tuple[float, float], ...]  # points of a rising value and a severity, 0 (none) to 4 (extreme)
 

@@ -19,6 +19,7 @@ from pydantic import (
     model_validator,
 )
 
+from agenticiqa.signatures.categories import OVERALL
 from agenticiqa.signatures.lexicon import folded_distortion, folded_severity
 from agenticiqa.signatures.vocabulary import (
     DetectableDistortion,
@@ -32,7 +33,6 @@ from agenticiqa.signatures.vocabulary import (
 logger = logging.getLogger(__name__)
 
 GLOBAL = "Global"
-OVERALL = "Overall"
 PLAN_WORDS = ("IQA", "Other", "Explicit", "Inferred", "Full-Reference", "No-Reference")
 UNABLE = "Unable to determine"
 PARSING_FAILED = "VLM output parsing failed"

@@ -34,13 +34,21 @@ from agenticiqa.programs.tools import TOOLS, Tool, get_tool
 from agenticiqa.programs.tools.tool import raw_value
 from agenticiqa.programs.tools.tool_curves import read_tool_curves
 from agenticiqa.programs.tools.training_images import parts_named
-from agenticiqa.signatures.categories import BLURS, COMPRESSION, NOISE, SHARPNESS
-from agenticiqa.signatures.types import OVERALL
+from agenticiqa.signatures.categories import BLURS, BRIGHTNESS, COLOR, COMPRESSION, CONTRAST, NOISE, SHARPNESS, SPATIAL
 
 MAX_REFERENCES = 8  # pristine references that anchor a full-reference curve, evenly spaced over all of them
 ALWAYS_ANCHORED = (BLURS, NOISE, COMPRESSION)  # every full-reference metric of overall quality has to detect these
+# The distortions whose worst strength ends the curve of a full-reference tool, each with the median of its values. A
+# tool without a row has a quantile of the values for all of ALWAYS_ANCHORED.
+ANCHORS: Mapping[str, Sequence[str]] = {
+    "FR-FUSION": ALWAYS_ANCHORED,
+    "HaarPSI": (*ALWAYS_ANCHORED, SHARPNESS, SPATIAL),
+    "FSIM": (*ALWAYS_ANCHORED, CONTRAST),
+    "SSIMULACRA2": (COMPRESSION,),
+    "PSNR": (COLOR, BRIGHTNESS),
+}
 WORST_STRENGTH = DISTORTION_STRENGTHS[-1]
-WORST_QUANTILE = 0.75  # quantile of the values at the worst strength, for a tool without particular distortions
+WORST_QUANTILE = 0.75  # quantile of the values at the worst strength, for a tool without ANCHORS
 # A tool is fitted to the kinds of distortion with at least this SRCC between its values and the strength. At the worst
 # strength its value must change by at least this share of the change for the first of these kinds.
 MIN_STRENGTH_SRCC, MIN_REACH = 0.5, 2 / 3
@@ -75,14 +83,13 @@ def rated_samples(tool: Tool, items: Sequence[LabeledImage], scale: MosScale) ->
 def anchor_samples(tool: Tool, items: Sequence[LabeledImage]) -> list[Sample]:
     """Return a full-reference tool's anchors: references against themselves, undistorted and at the worst strength.
 
-    The distortions are the first kind of each category that the tool is good at; for a tool of overall quality, also
-    the first kinds of blur, noise and compression.
+    The distortions are the first kind of each category of its ``ANCHORS``.
     """
     if tool.kind == "NR":
         return []
     references = sorted({item.reference for item in items if item.reference})
     chosen = [references[i] for i in np.unique(np.linspace(0, len(references) - 1, MAX_REFERENCES).astype(int))]
-    seen = {*tool.good_at, *(ALWAYS_ANCHORED if OVERALL in tool.good_at or not tool.good_at else ())}
+    seen = ANCHORS.get(tool.name, ALWAYS_ANCHORED)
     first = {kind.category: name for name, kind in reversed(KINDS.items())}
     kinds = [name for category, name in first.items() if category in seen]
     return [
@@ -94,7 +101,7 @@ def anchor_samples(tool: Tool, items: Sequence[LabeledImage]) -> list[Sample]:
 
 def strength_samples(tool: Tool, photos: Sequence[Path]) -> list[Sample]:
     """Return pristine photos at every strength of the tool's distortions; quality falls from 5 to 1 by 0.8."""
-    categories = {*tool.good_at, *((BLURS,) if SHARPNESS in tool.good_at else ())}  # blur is a lack of sharpness
+    categories = {tool.measures, *((BLURS,) if tool.measures == SHARPNESS else ())}  # blur is a lack of sharpness
     kinds = [name for name, kind in KINDS.items() if kind.category in categories]
     steps: list[tuple[str | None, int]] = [(None, 0), *product(kinds, DISTORTION_STRENGTHS)]
     return [
@@ -132,7 +139,7 @@ def points_of(tool: Tool, raw: Mapping[Sample, float], origin: str) -> Points:
             f"({', '.join(worst_kinds)}) as end points"
         )
     worst = [median(value for s, value in at_worst.items() if s.kind == kind) for kind in worst_kinds]
-    if worst and not tool.good_at:  # a tool without particular distortions: a quantile over all kinds together
+    if worst and tool.rates_overall and tool.name not in ANCHORS:
         quantile = WORST_QUANTILE if tool.higher_is_better else 1 - WORST_QUANTILE
         worst = [float(np.quantile([*at_worst.values()], quantile))]
     return Points(

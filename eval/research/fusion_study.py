@@ -42,7 +42,8 @@ from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.images.loading import load
 from agenticiqa.programs.tools import TOOLS, toolbox
 from agenticiqa.programs.tools.tool import MOS_STD, run_tool
-from agenticiqa.signatures.types import GLOBAL, OVERALL, ExecutorOutput, ToolCall
+from agenticiqa.signatures.categories import OVERALL
+from agenticiqa.signatures.types import GLOBAL, ExecutorOutput, ToolCall
 from agenticiqa.signatures.vocabulary import ImageKind
 
 LEVEL_VALUES = np.arange(1.0, 6.0)

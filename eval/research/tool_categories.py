@@ -20,8 +20,7 @@ from agenticiqa.programs.tools import Tool
 from agenticiqa.programs.tools.numerics.pixels import RGB
 from agenticiqa.programs.tools.srcc_table import Agreement
 from agenticiqa.programs.tools.tool import raw_value
-from agenticiqa.signatures.categories import BLURS, COMPRESSION, NOISE, SHARPNESS
-from agenticiqa.signatures.types import OVERALL
+from agenticiqa.signatures.categories import BLURS, COMPRESSION, NOISE, OVERALL, SHARPNESS
 from agenticiqa.signatures.vocabulary import DISTORTIONS, Distortion
 
 PHOTOS = ("astronaut.png", "chelsea.png", "coffee.png", "rocket.jpg")

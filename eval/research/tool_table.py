@@ -36,13 +36,14 @@ from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import write_atomically
 from agenticiqa.programs.tools import TOOLS, Tool, get_tool
 from agenticiqa.programs.tools.training_images import trained_on_count
-from agenticiqa.signatures.types import OVERALL
+from agenticiqa.signatures.categories import OVERALL
 from agenticiqa.signatures.vocabulary import DISTORTIONS
 
 HEADER = """\
 # "categories" has the SRCC of each tool, by distortion category and image source. The reference is the distortion level
 # (mean SRCC over the kinds of the category) or, for labeled sets, the MOS. A positive SRCC means that the tool changes
 # in its declared direction. n counts images (undistorted photos once per kind). The mean over sources selects tools.
+# "measured" says of each tool when, and on which photos at the levels of eval/research/distort.py.
 # Written by python -m agenticiqa.eval.research.tool_table --write.
 # "errors" gives the weights of the tool mean, by source and tool. The first number of a tool is the standard deviation
 # of the MOS around its scores, in levels. The others are the correlations with the errors of the tools before it.
@@ -219,14 +220,10 @@ def _write(
     new = measured_table(tools, sets, pristine, held_out, lambda done: print(f"{done}: done", file=sys.stderr))
     _add_levels(new, LEVELS_SOURCE + HELD_OUT, of_levels)
     table = merged(old.get("categories", {}), new, names)
-    stamp = {"date": date.today().isoformat(), "version": version("agenticiqa")}
+    stamp = {"date": date.today().isoformat(), "version": version("agenticiqa"), LEVELS_SOURCE: ", ".join(pristine)}
     stamps: dict[str, Any] = {tool: old.get("measured", {}).get(tool) for tool in TOOLS}
     stamps |= {name: dict(stamp) for name in names}
-    provenance = {
-        LEVELS_SOURCE: f"the {len(KINDS)} kinds of eval/research/distort.py at levels 0 to 5 of " + ", ".join(pristine),
-        "sets": {name: len(items) for name, items in sets.items()},
-        "measured": {tool: entry for tool, entry in stamps.items() if entry},
-    }
+    provenance = {"measured": {tool: entry for tool, entry in stamps.items() if entry}}
     kept = {"errors": old["errors"]} if "errors" in old else {}  # figures that tool_errors wrote
     text = yaml.safe_dump(
         {**provenance, **kept, "categories": table}, sort_keys=False, default_flow_style=None, width=120

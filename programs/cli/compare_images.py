@@ -29,7 +29,8 @@ from agenticiqa.programs.result import Assessment
 from agenticiqa.programs.stages.tool_runs import applicable
 from agenticiqa.programs.tools import toolbox
 from agenticiqa.programs.tools.tool import Tool, run_tool, with_unit
-from agenticiqa.signatures.types import GLOBAL, OVERALL
+from agenticiqa.signatures.categories import OVERALL
+from agenticiqa.signatures.types import GLOBAL
 from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
 
 SIDE = 480  # pixels of a picture in the page

@@ -42,6 +42,5 @@ def print_tools(rows: list[dict[str, Any]]) -> None:
 
 
 def _best_at(row: dict[str, Any]) -> list[str]:
-    """Return the categories that a tool measures best with its SRCC, or without SRCC, those it is made for."""
-    measured = list(row["measured"].items())[:BEST_SHOWN]
-    return [f"{name} {figures['srcc']:.2f}" for name, figures in measured] or row["good_at"]
+    """Return the categories that a tool follows best, each with its SRCC."""
+    return [f"{name} {figures['srcc']:.2f}" for name, figures in [*row["measured"].items()][:BEST_SHOWN]]

@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterable
 
 from agenticiqa.programs.tools import TOOLS
 from agenticiqa.programs.tools.tool import with_unit
-from agenticiqa.signatures.types import GLOBAL, OVERALL, DistortionAnalysis, ExecutorOutput, ToolCall
+from agenticiqa.signatures.categories import OVERALL
+from agenticiqa.signatures.types import GLOBAL, DistortionAnalysis, ExecutorOutput, ToolCall
 from agenticiqa.signatures.vocabulary import SEVERITIES
 
 LEVEL_COLORS = {1: "#b2182b", 2: "#d6604d", 3: "#777777", 4: "#4393c3", 5: "#2166ac"}  # red to blue
@@ -24,8 +25,7 @@ def placed(distortion: str, region: str) -> str:
 def measured(tool: str, distortion: str) -> str:
     """Return what a tool measured, in words: its distortion, or overall quality."""
     known = TOOLS.get(tool)
-    as_a_whole = known is not None and known.rates_overall and distortion not in known.good_at
-    return "overall quality" if as_a_whole or distortion == OVERALL else distortion
+    return "overall quality" if distortion == OVERALL or (known is not None and known.rates_overall) else distortion
 
 
 def tool_rows(calls: Iterable[ToolCall], subject: Callable[[ToolCall], str]) -> list[tuple[str, ...]]:

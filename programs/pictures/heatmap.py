@@ -15,7 +15,8 @@ from agenticiqa.programs.result import Assessment
 from agenticiqa.programs.tools import Tool, toolbox
 from agenticiqa.programs.tools.numerics.pixels import RGB, Plane
 from agenticiqa.programs.tools.tool import best_for
-from agenticiqa.signatures.types import GLOBAL, OVERALL, DistortionAnalysis, ExecutorOutput
+from agenticiqa.signatures.categories import OVERALL
+from agenticiqa.signatures.types import GLOBAL, DistortionAnalysis, ExecutorOutput
 from agenticiqa.signatures.vocabulary import SEVERITIES, TRAINED
 
 logger = logging.getLogger(__name__)
@@ -161,7 +162,7 @@ def _detectors_map(image: LoadedImage, main: DistortionAnalysis) -> Heatmap | No
 
 def _more_specific(subject: str, tools: list[Tool], kind: str) -> Tool | None:
     """Return the best no-reference tool made for a distortion; a full-reference map shows every distortion."""
-    made_for = [tool for tool in tools if subject in tool.good_at]
+    made_for = [tool for tool in tools if subject == tool.measures]
     return best_for(subject, made_for) if kind == "NR" else None
 
 

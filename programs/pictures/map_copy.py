@@ -10,7 +10,8 @@ from agenticiqa.programs.images.own import webp
 from agenticiqa.programs.images.pairs import load_checked
 from agenticiqa.programs.pictures.heatmap import heatmaps, paint
 from agenticiqa.programs.result import Assessment
-from agenticiqa.signatures.types import OVERALL, ExecutorOutput
+from agenticiqa.signatures.categories import OVERALL
+from agenticiqa.signatures.types import ExecutorOutput
 from agenticiqa.signatures.vocabulary import everyday_name
 
 SIDE = 320  # pixels of the longer side

@@ -10,7 +10,7 @@ _GENERAL = re.compile(
     r"quality|perceptual|perceived|visual|rating|score|level|region|area|part|object|global)"
 )
 # What an image shows describes the image; it is no region of it.
-_DESCRIPTION = re.compile(r"\b(?P<image>image|photo|photograph|picture|snapshot|shot) of (?:(?! and )[^,.;:?!()\n])+", re.I)
+_DESCRIPTION = re.compile(r"\b(?P<image>image|photo|photograph|picture|snapshot) of (?:(?! and )[^,.;:?!()\n])+", re.I)
 _SAME_STEM = 3  # most letters of an ending, such as the plural's
 _SHORTEST_STEM = 3  # letters
 

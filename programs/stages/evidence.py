@@ -5,8 +5,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from agenticiqa.programs.images.files import digest
+from agenticiqa.signatures.categories import OVERALL
 from agenticiqa.signatures.lexicon import states_doubt
-from agenticiqa.signatures.types import OVERALL, DistortionAnalysis, ExecutorOutput, PlannerOutput, unique
+from agenticiqa.signatures.types import DistortionAnalysis, ExecutorOutput, PlannerOutput, unique
 from agenticiqa.signatures.vocabulary import Distortion, Severity
 
 Scores = dict[str, dict[str, tuple[str, float]]]

@@ -30,9 +30,9 @@ from agenticiqa.programs.stages.tool_runs import (
     with_overall,
 )
 from agenticiqa.programs.tools.tool import Tool, find_tool, get_tool, run_tool, with_unit
+from agenticiqa.signatures.categories import OVERALL
 from agenticiqa.signatures.types import (
     GLOBAL,
-    OVERALL,
     Boxes,
     Distortions,
     ExecutorOutput,
@@ -278,7 +278,7 @@ class Executor(StageModule):
             if tool.curve is None:
                 yield f"{gave} on its own scale. It has no curve to 1..5, so it is not part of the score."
             elif rates and not self._counts(call.tool):
-                yield f"{gave}. It measures only {tool.good_at[0].lower()}, so it is not part of the score."
+                yield f"{gave}. It measures only {tool.measures.lower()}, so it is not part of the score."
 
     def _own_tools(self, work: "Work") -> list[Tool]:
         """Return the tools that the program itself chooses for a rating."""

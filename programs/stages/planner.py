@@ -74,8 +74,9 @@ class Planner(StageModule):
         doubted, remedy = False, remedy_in(feedback)
         asked_tools = spelled_tools(query, self.toolbox)
         tools = unique([*asked_tools, *remedy.tools])
-        usable = nameable(self.toolbox, query, reference_given=reference_given)
-        requested = Requested(choices={"required_tool": usable if self.rules == "check" else tools})
+        all_shown = self.rules == "check"  # otherwise, a plan can only have what the question or the feedback names
+        tools_shown = nameable(self.toolbox, query, reference_given=reference_given) if all_shown else tools
+        requested = Requested(choices={"required_tool": tools_shown})
         dropped: list[str] = []
         asked = f"{query}\n{reason_in(feedback)}"
 
@@ -109,7 +110,7 @@ class Planner(StageModule):
             return Planned(plan, rejected)
 
         inputs = {
-            "available_tools": ", ".join(usable),
+            "available_tools": ", ".join(tools_shown) or "none",
             "query": query,
             "feedback": feedback or None,
             **(prompt_inputs(image, reference) if self.sees_images else {}),

@@ -6,7 +6,7 @@ from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.stages.ask import CheckedPredict
 from agenticiqa.programs.stages.protocols import Selected
 from agenticiqa.programs.stages.side_by_side import StageModule
-from agenticiqa.programs.tools.tool import Tool, find_tool
+from agenticiqa.programs.tools.tool import Tool, find_tool, tools_for
 from agenticiqa.signatures.answers.requested import Requested
 from agenticiqa.signatures.executor import Selection, SelectTools
 from agenticiqa.signatures.types import Distortions
@@ -27,14 +27,15 @@ class Selector(StageModule):
         if not present:
             return Selected({})
         pairs = [{"region": region, "distortion": name} for region, names in present.items() for name in names]
-        available = [tool.name for tool in tools]
+        suited = tools_for({pair["distortion"] for pair in pairs}, tools)
+        available = [tool.name for tool in suited]
 
         def check(answer: Selection) -> None:
             for row in answer.selected_tools:
                 row.tool = find_tool(row.tool, available) or row.tool
 
         inputs = {
-            "available_tools": "\n".join(tool.line_for({pair["distortion"] for pair in pairs}) for tool in tools),
+            "available_tools": "\n".join(tool.line_for({pair["distortion"] for pair in pairs}) for tool in suited),
             "distortion_set": json.dumps(present, ensure_ascii=False),
         }
         requested = Requested(rows={"selected_tools": pairs}, choices={"tool": available})

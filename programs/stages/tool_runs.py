@@ -10,7 +10,8 @@ from agenticiqa.programs.images.reference_check import recolored
 from agenticiqa.programs.images.regions import SMALLEST, crop, grown
 from agenticiqa.programs.stages.protocols import ToolSelection
 from agenticiqa.programs.tools.tool import Tool, best_for, get_tool, run_tool
-from agenticiqa.signatures.types import GLOBAL, OVERALL, Box, Distortions, ToolCall
+from agenticiqa.signatures.categories import OVERALL
+from agenticiqa.signatures.types import GLOBAL, Box, Distortions, ToolCall
 
 # The lower score of these is 1.3 to 2.7 for swapped channels. Structure or brightness gives 3 to 5.
 SEE_COLORS = ("SSIMULACRA2", "MDSI")
@@ -60,9 +61,8 @@ def named_tools(tools: Sequence[Tool], distortions: Distortions) -> ToolSelectio
     for region, names in distortions.items():
         row = selected.setdefault(region, {})
         for tool in tools:
-            own = [OVERALL] if tool.rates_overall else [*tool.good_at]
-            subjects = names if tool.rates_overall else [name for name in names if name in own]
-            for subject in subjects or own[:1]:
+            subjects = names if tool.rates_overall else []
+            for subject in subjects or [tool.measures]:
                 row[f"{subject} ({tool.name})" if subject in row else subject] = tool.name
     return selected
 

@@ -12,7 +12,7 @@ from typing import Any
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.tools import ranking
 from agenticiqa.programs.tools.metrics.learned_iqa import adapted_tool, adapter_in
-from agenticiqa.programs.tools.srcc_table import OVERALL, measured
+from agenticiqa.programs.tools.srcc_table import measured
 from agenticiqa.programs.tools.tool import OWN, Tool, find_tool
 from agenticiqa.programs.tools.tool_curves import ToolCurve, usable
 
@@ -87,7 +87,6 @@ def own_tool(
         kind="FR" if len(needed) == 2 else "NR",
         higher_is_better=True,
         raw_range=(-math.inf, math.inf),
-        good_at=(OVERALL,),
         description=(inspect.getdoc(function) or "A metric of the user.").partition("\n")[0],
         source=OWN,
         cost_ms=None,
@@ -123,7 +122,7 @@ def listing(tools: Mapping[str, Tool], curves: str) -> list[dict[str, Any]]:
             "raw_range": list(tool.raw_range),
             "unit": tool.unit,
             "cost_ms": tool.cost_ms,
-            "good_at": list(tool.good_at),
+            "measures": tool.measures,
             "measured": {name: asdict(row) for name, row in tool.strengths().items()},
             "description": tool.description,
             "source": tool.source,

@@ -18,7 +18,6 @@ import numpy as np
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.tools.tool import PYIQA, Tool
 from agenticiqa.programs.tools.tool_curves import ToolCurve, read_tool_curves, usable
-from agenticiqa.signatures.types import OVERALL
 
 INSTALL = 'pyiqa is not installed: pip install "agenticiqa[pyiqa]" (PolyForm Noncommercial license)'
 
@@ -43,7 +42,6 @@ def pyiqa_metric(name: str) -> Tool:
         kind=known["metric_mode"],
         higher_is_better=not known.get("lower_better", False),
         raw_range=(-math.inf, math.inf),
-        good_at=(OVERALL,),
         description="Metric of IQA-PyTorch.",
         source="pyiqa, PolyForm Noncommercial license",
         cost_ms=None,

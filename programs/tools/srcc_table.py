@@ -8,9 +8,9 @@ from statistics import fmean
 from typing import Any
 
 from agenticiqa.programs.tools.tool_curves import read_yaml
+from agenticiqa.signatures.categories import OVERALL
 
 TABLE = "tool_table.yaml"
-OVERALL = "Overall"
 LEVELS_SOURCE = "distortion_levels"  # prefix of sources that are not data sets, also with ", held out"
 
 

@@ -56,7 +56,8 @@ class Tool:
         kind: "FR" if it needs a reference, "NR" if not.
         higher_is_better: The direction of raw values.
         raw_range: Where raw values usually lie, in ``unit`` if they have one.
-        good_at: The distortion categories that it is made for; "Overall" for quality as a whole.
+        measures: "Overall" for quality as a whole, or the one distortion category that it measures. Whether it also
+            follows that category is in ``measured``; until it is measured there, it counts as if it did.
         description: What it measures, in a sentence.
         source: The paper, or the origin of the method.
         cost_ms: The time for 512 x 384 pixels on one core in milliseconds, ``None`` if unknown.
@@ -83,11 +84,11 @@ class Tool:
     kind: Literal["FR", "NR"]
     higher_is_better: bool
     raw_range: tuple[float, float]
-    good_at: tuple[str, ...]
     description: str
     source: str
     cost_ms: float | None
     measure: Callable[..., float]
+    measures: str = "Overall"  # signatures.categories.OVERALL, a module that a single metric does not load
     curve: "ToolCurve | Callable[[float], float] | None" = None
     smallest: int = 1
     map: "Callable[..., Plane] | None" = None
@@ -107,16 +108,14 @@ class Tool:
             category: A distortion category, or "Overall".
 
         Returns:
-            The measured SRCC; if not measured, 1 for a category that the tool is made for, else 0.
+            The measured SRCC; if not measured, 1 for what the tool ``measures``, else 0.
         """
-        if not self.measured:
-            return float(category in self.good_at)
-        return self.measured[category].srcc if category in self.measured else 0.0
+        return self.measured[category].srcc if category in self.measured else float(category == self.measures)
 
     @property
     def rates_overall(self) -> bool:
-        """Whether it estimates quality as a whole: it is full-reference, or not made for single properties."""
-        return self.kind == "FR" or not self.good_at or "Overall" in self.good_at
+        """Whether it estimates quality as a whole, not a single property."""
+        return self.measures == "Overall"
 
     def spread_for(self, image: "LoadedImage") -> float:
         """Return the standard deviation of the MOS around the tool's score for an image.
@@ -145,7 +144,7 @@ class Tool:
         Returns:
             The measured agreement by category, quality overall included, the best first.
         """
-        from agenticiqa.signatures.types import OVERALL
+        from agenticiqa.signatures.categories import OVERALL
 
         reliable = {name: row for name, row in self.measured.items() if name == OVERALL or row.srcc >= RELIABLE}
         return dict(sorted(reliable.items(), key=lambda item: -item[1].srcc))
@@ -159,7 +158,7 @@ class Tool:
         if self.measured:
             best = ", ".join(f"{name}: SRCC {row.srcc:.2f} (n={row.n})" for name, row in self.strengths().items())
         else:
-            best = ", ".join(self.good_at)
+            best = self.measures
         return f"{self.name} ({self.kind}): {self.description}" + (f" Best for: {best}." if best else "")
 
     def line_for(self, categories: Collection[str]) -> str:
@@ -171,7 +170,7 @@ class Tool:
         Returns:
             The name with the SRCC for each of them; where that was not measured, the same as ``line``.
         """
-        from agenticiqa.signatures.types import OVERALL
+        from agenticiqa.signatures.categories import OVERALL
 
         known = [(name, row) for name, row in self.strengths().items() if name in (*categories, OVERALL)]
         figures = ", ".join(f"{name} {row.srcc:.2f}" for name, row in known)
@@ -225,9 +224,21 @@ def best_for(distortion: str, tools: Sequence[Tool]) -> Tool | None:
 
     The first of equals; ``None`` where no tool is good at either.
     """
-    from agenticiqa.signatures.types import OVERALL
+    from agenticiqa.signatures.categories import OVERALL
 
     return best_at(distortion, tools, RELIABLE) or best_at(OVERALL, tools, 0.0)
+
+
+def tools_for(categories: Collection[str], tools: Sequence[Tool]) -> list[Tool]:
+    """Return the tools that suit one of these categories, so that no list has tools for other distortions.
+
+    These are the tools that follow a category reliably or were never measured. If a category has none that follows it,
+    all that rate quality as a whole are listed, too.
+    """
+    following = {category: [tool for tool in tools if tool.strength(category) >= RELIABLE] for category in categories}
+    overall = not all(following.values())
+    chosen = {tool.name for found in following.values() for tool in found}
+    return [tool for tool in tools if tool.name in chosen or (tool.rates_overall and (overall or not tool.measured))]
 
 
 def best_at(category: str, tools: Iterable[Tool], least: float) -> Tool | None:

@@ -7,7 +7,6 @@ from agenticiqa.eval.research.distort import distort
 from agenticiqa.programs.images import load
 from agenticiqa.programs.tools import TOOLS, toolbox
 from agenticiqa.programs.tools.tool_curves import usable
-from agenticiqa.signatures.types import OVERALL
 
 pytestmark = pytest.mark.slow
 
@@ -32,7 +31,7 @@ def test_full_reference_tools_of_the_shipped_profile_agree_at_both_ends(name, cr
     ]
     assert min(worst) <= 2.1
     assert np.mean(worst) <= 2.3
-    assert OVERALL not in card.good_at or max(worst) <= 2.25
+    assert name not in ("FR-FUSION", "HaarPSI", "FSIM") or max(worst) <= 2.25
 
 
 NOTHING_WRONG = {

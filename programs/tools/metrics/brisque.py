@@ -25,7 +25,6 @@ from agenticiqa.programs.tools.statistics.mscn import (
     symmetric_shape,
 )
 from agenticiqa.programs.tools.tool import Tool
-from agenticiqa.signatures.categories import SPATIAL
 
 SMALLEST_SIDE = 32
 SHA256 = "ef5826e5fa5376627ec9d1c6b7fc8ca4089667e5dcf70da8315587505f653017"
@@ -85,7 +84,6 @@ TOOL = Tool(
     kind="NR",
     higher_is_better=False,
     raw_range=(0.0, 100.0),
-    good_at=("Overall", SPATIAL),
     description="Deviation of local contrast statistics from those of rated images.",
     source="Mittal et al. 2012, IEEE TIP 21(12); trained on LIVE r2",
     cost_ms=20,

@@ -43,7 +43,6 @@ TOOL = Tool(
     kind="FR",
     higher_is_better=True,
     raw_range=(0.0, 1.0),
-    good_at=(),
     description="Cosine similarity of a recognition network's features at each position.",
     source="this package, after Zhang et al. 2018, CVPR (LPIPS), on EfficientNet-Lite0 and without fitted weights",
     cost_ms=120,

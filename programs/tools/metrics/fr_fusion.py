@@ -109,7 +109,6 @@ TOOL = Tool(
     kind="FR",
     higher_is_better=True,
     raw_range=(1.0, 5.0),
-    good_at=("Overall",),
     description="Mean of HaarPSI, MDSI and VIF, each mapped to 1..5 by its own curve.",
     source="this package; curves fitted on LIVE r2",
     cost_ms=70,

@@ -19,7 +19,6 @@ from agenticiqa.programs.tools.numerics.similarity import (
     working_factor,
 )
 from agenticiqa.programs.tools.tool import Tool
-from agenticiqa.signatures.categories import CONTRAST
 
 SMALLEST_SIDE = 8
 T1, T2, T3 = 0.85, 160, 200  # constants of phase congruency, of gradients, of chroma
@@ -77,7 +76,6 @@ TOOL = Tool(
     kind="FR",
     higher_is_better=True,
     raw_range=(0.5, 1.0),
-    good_at=("Overall", CONTRAST),
     description="Similarity of phase congruency and gradient magnitude.",
     source="Zhang et al. 2011, IEEE TIP 20(8)",
     cost_ms=34,

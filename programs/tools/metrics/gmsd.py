@@ -62,7 +62,6 @@ TOOL = Tool(
     kind="FR",
     higher_is_better=False,
     raw_range=(0.0, 0.35),
-    good_at=(),
     description="Standard deviation of gradient magnitude similarity; sensitive to local damage.",
     source="Xue et al. 2014, IEEE TIP 23(2)",
     cost_ms=2,

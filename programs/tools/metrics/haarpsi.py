@@ -8,7 +8,6 @@ from agenticiqa.programs.tools.numerics.filters import Maps, Plane32, whole
 from agenticiqa.programs.tools.numerics.pixels import RGB, YIQ_WEIGHTS, Plane, check_pair
 from agenticiqa.programs.tools.numerics.similarity import color_planes, dissimilarity, framed, pool, shrink, spread
 from agenticiqa.programs.tools.tool import Tool
-from agenticiqa.signatures.categories import BLURS, COMPRESSION, NOISE, SHARPNESS, SPATIAL
 
 SMALLEST_SIDE = 8
 CONSTANT = 30.0
@@ -110,7 +109,6 @@ TOOL = Tool(
     kind="FR",
     higher_is_better=True,
     raw_range=(0.0, 1.0),
-    good_at=("Overall", BLURS, NOISE, COMPRESSION, SHARPNESS, SPATIAL),
     description="Similarity of local Haar wavelet coefficients, in luma and color.",
     source="Reisenhofer et al. 2018, Signal Processing: Image Communication 61",
     cost_ms=7,

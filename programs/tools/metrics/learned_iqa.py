@@ -179,7 +179,6 @@ TOOL = Tool(
     kind="NR",
     higher_is_better=True,
     raw_range=(1.0, 5.0),
-    good_at=("Overall",),
     description="Mean opinion score predicted from frozen EfficientNet-Lite0 features and statistics of the pixels.",
     source="this package, on EfficientNet-Lite0 (Tan and Le 2019, ICML); see quality_model.md",
     cost_ms=60,

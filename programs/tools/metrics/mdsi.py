@@ -84,7 +84,6 @@ TOOL = Tool(
     kind="FR",
     higher_is_better=False,
     raw_range=(0.0, 0.8),
-    good_at=(),
     description="Deviation of the similarity of gradients and chromaticity.",
     source="Nafchi et al. 2016, IEEE Access 4",
     cost_ms=5,

@@ -76,7 +76,6 @@ TOOL = Tool(
     kind="FR",
     higher_is_better=True,
     raw_range=(0.0, 1.0),
-    good_at=(),
     description="Structural similarity over five scales.",
     source="Wang et al. 2003, Asilomar",
     cost_ms=9,

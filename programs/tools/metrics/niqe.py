@@ -115,7 +115,6 @@ TOOL = Tool(
     kind="NR",
     higher_is_better=False,
     raw_range=(2.0, 20.0),
-    good_at=("Overall",),
     description="Distance of local contrast statistics from those of pristine photographs.",
     source="Mittal et al. 2013, IEEE SPL 20(3)",
     cost_ms=20,

@@ -132,7 +132,6 @@ TOOL = Tool(
     kind="NR",
     higher_is_better=False,
     raw_range=(0.0, 100.0),
-    good_at=(),
     description="Share and strength of blocks that look damaged or noisy.",
     source="Venkatanath et al. 2015, NCC",
     cost_ms=12,

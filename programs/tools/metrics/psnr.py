@@ -6,7 +6,6 @@ from numpy.typing import NDArray
 from agenticiqa.programs.tools.numerics.filters import Maps, whole
 from agenticiqa.programs.tools.numerics.pixels import RGB, Plane, check_pair
 from agenticiqa.programs.tools.tool import Tool
-from agenticiqa.signatures.categories import BRIGHTNESS, COLOR
 
 CAP = 100.0  # dB
 CHUNK = 2**16  # values at a time, few enough for a processor's cache
@@ -76,7 +75,6 @@ TOOL = Tool(
     kind="FR",
     higher_is_better=True,
     raw_range=(10.0, 60.0),
-    good_at=(COLOR, BRIGHTNESS),
     description="Peak signal-to-noise ratio in dB over all three channels; any change of a pixel changes it.",
     source="ITU-T J.247; peak 255",
     cost_ms=1,

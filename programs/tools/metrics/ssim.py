@@ -43,7 +43,6 @@ TOOL = Tool(
     kind="FR",
     higher_is_better=True,
     raw_range=(0.0, 1.0),
-    good_at=(),
     description="Structural similarity of local luma patterns.",
     source="Wang et al. 2004, IEEE TIP 13(4)",
     cost_ms=7,

@@ -11,7 +11,6 @@ from agenticiqa.programs.tools.numerics.filters import Maps, Plane32, correlate,
 from agenticiqa.programs.tools.numerics.pixels import RGB, Plane, check_pair
 from agenticiqa.programs.tools.numerics.similarity import color_planes, framed, shrink
 from agenticiqa.programs.tools.tool import Tool
-from agenticiqa.signatures.categories import COMPRESSION
 
 SMALLEST_SIDE = 8
 SCALES = 6
@@ -275,7 +274,6 @@ TOOL = Tool(
     kind="FR",
     higher_is_better=True,
     raw_range=(-200.0, 100.0),
-    good_at=(COMPRESSION,),
     description="Structure and edges over six scales in a perceptual color space, weighted for compression.",
     source="Sneyers 2022, Cloudinary; weights of April 2023",
     cost_ms=33,

@@ -258,7 +258,6 @@ TOOL = Tool(
     kind="FR",
     higher_is_better=True,
     raw_range=(0.0, 1.0),
-    good_at=(),
     description="The share of the reference's visual information that is preserved.",
     source="Sheikh and Bovik 2006, IEEE TIP 15(2)",
     cost_ms=56,

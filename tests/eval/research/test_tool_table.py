@@ -11,7 +11,7 @@ from PIL import Image
 from agenticiqa.eval.research import tool_categories, tool_table
 from agenticiqa.eval.research.distort import KINDS
 from agenticiqa.programs.tools import TOOLS, Tool
-from agenticiqa.signatures.types import OVERALL
+from agenticiqa.signatures.categories import OVERALL
 from agenticiqa.signatures.vocabulary import DISTORTIONS
 from support.distortion_levels import scene
 
@@ -22,7 +22,7 @@ def brightness(name: str, *, higher_is_better: bool, trained_on: tuple[str, ...]
         kind="NR",
         higher_is_better=higher_is_better,
         raw_range=(0, 255),
-        good_at=(),
+        measures=OVERALL,
         description="The mean gray level.",
         source="a test",
         cost_ms=1,
@@ -52,16 +52,21 @@ def test_the_table_is_written_updated_and_keeps_held_out_figures(
     assert "| WRONG | 12 | 0 | -1.000" in capsys.readouterr().out
 
     assert tool_table.main([str(labels), "--write", str(out)]) == 0
-    overall = yaml.safe_load(out.read_text())["categories"][OVERALL]
+    first = yaml.safe_load(out.read_text())
+    overall = first["categories"][OVERALL]
     assert overall["BRIGHT"]["darkened"] == {"srcc": 1.0, "n": 12}
     assert set(overall["TRAINED"]) == {"distortion_levels"}, "not measured on what it was trained on"
     assert list(overall)[-1] == "WRONG", "the best first"
     rows = [f"{kind},{level},{5 - level}" for kind in KINDS for level in range(6)] * 2
     levels.write_text("\n".join(["kind,level,score", *rows]))
     again = [str(labels), "--write", str(out), "--tool", "TRAINED"]
+    monkeypatch.setattr(tool_categories, "photos", lambda: {"other": folder / "1.png"})
     assert tool_table.main([*again, "--level-scores", "TRAINED", str(levels)]) == 0
     assert tool_table.main(again) == 0
-    after = yaml.safe_load(out.read_text())["categories"][OVERALL]
+    second = yaml.safe_load(out.read_text())
+    after = second["categories"][OVERALL]
+    assert second["measured"]["TRAINED"]["distortion_levels"] == "other"
+    assert {**second["measured"], "TRAINED": {}} == {**first["measured"], "TRAINED": {}}, "only that of the tool changes"
     assert after["TRAINED"]["distortion_levels, held out"] == {"srcc": 1.0, "n": 12 * len(KINDS)}
     assert after["BRIGHT"] == overall["BRIGHT"]
 
@@ -76,7 +81,7 @@ def test_the_shipped_table_has_every_embedded_tool_and_nothing_else() -> None:
     overall = {name for name, one in TOOLS.items() if one.rates_overall}
     assert set(table["categories"][OVERALL]) == overall, again
     assert set(table["measured"]) == set(TOOLS)
-    assert all({"date", "version"} == set(stamp) for stamp in table["measured"].values())
+    assert all({"date", "version", "distortion_levels"} == set(stamp) for stamp in table["measured"].values())
     for rows in table["categories"].values():
         for name, sources in rows.items():
             assert all(-1 <= one["srcc"] <= 1 and one["n"] >= 10 for one in sources.values())

@@ -7,7 +7,7 @@ from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.tools import TOOLS, run_tool, toolbox
 from agenticiqa.programs.tools.catalog import listing
 from agenticiqa.programs.tools.tool_curves import ToolCurve, read_tool_curves, usable
-from agenticiqa.signatures.types import OVERALL
+from agenticiqa.signatures.categories import OVERALL
 from agenticiqa.signatures.vocabulary import DISTORTIONS
 from support.distortion_levels import scene
 from support.images import loaded
@@ -21,7 +21,7 @@ def test_every_tool_has_all_its_fields(name):
     low, high = tool.raw_range
     assert tool.name == name
     assert low < high
-    assert set(tool.good_at) <= {OVERALL, *DISTORTIONS}
+    assert tool.measures in {OVERALL, *DISTORTIONS}
     assert tool.description.endswith(".")
     assert tool.source
     assert tool.cost_ms > 0

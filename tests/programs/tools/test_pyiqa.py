@@ -18,7 +18,7 @@ from agenticiqa.programs.tools import TOOLS, run_tool, toolbox
 from agenticiqa.programs.tools.measuring import measure
 from agenticiqa.programs.tools.pyiqa import load_metric, pyiqa_tool
 from agenticiqa.programs.tools.tool_curves import read_tool_curves
-from agenticiqa.signatures.types import OVERALL
+from agenticiqa.signatures.categories import OVERALL
 from support.distortion_levels import scene
 from support.images import loaded
 

@@ -7,8 +7,8 @@ import pytest
 from agenticiqa.programs.tools import TOOLS, toolbox
 from agenticiqa.programs.tools.catalog import listing
 from agenticiqa.programs.tools.srcc_table import Agreement, measured, mos_srcc
-from agenticiqa.programs.tools.tool import RELIABLE, Tool, best_for
-from agenticiqa.signatures.types import OVERALL
+from agenticiqa.programs.tools.tool import RELIABLE, Tool, best_for, tools_for
+from agenticiqa.signatures.categories import OVERALL
 from agenticiqa.signatures.vocabulary import DISTORTIONS
 
 GOOD, FAIR, WRONG = (
@@ -19,7 +19,7 @@ GOOD, FAIR, WRONG = (
     )
     for name, noise, overall in (("GOOD", 0.97, 0.4), ("FAIR", 0.6, 0.5), ("WRONG", -0.9, -0.1))
 )
-UNMEASURED = replace(TOOLS["NIQE"], name="LISTED", measured={}, good_at=("Contrast",))
+UNMEASURED = replace(TOOLS["NIQE"], name="LISTED", measured={}, measures="Contrast")
 
 
 @pytest.mark.parametrize(
@@ -37,6 +37,21 @@ UNMEASURED = replace(TOOLS["NIQE"], name="LISTED", measured={}, good_at=("Contra
 )
 def test_the_tool_that_follows_a_distortion_best_is_chosen(category: str, tools: list[Tool], chosen: Tool) -> None:
     assert best_for(category, tools) == chosen
+
+
+def test_a_tool_may_be_chosen_for_what_it_measures_until_the_table_has_a_figure() -> None:
+    measured_elsewhere = replace(UNMEASURED, measured={"Noise": Agreement(0.2, 120)})
+    assert [measured_elsewhere.strength(name) for name in ("Contrast", "Noise", "Blurs")] == [1.0, 0.2, 0.0]
+
+
+def test_a_model_chooses_from_the_tools_that_suit_the_distortions() -> None:
+    """A tool of another property is not listed; one without figures is, because nothing speaks against it."""
+    other = replace(UNMEASURED, name="OTHER", measures="Blurs")
+    own = replace(UNMEASURED, name="OWN", measures=OVERALL)
+    tools = [GOOD, FAIR, WRONG, UNMEASURED, other, own]
+    assert tools_for({"Noise"}, tools) == [GOOD, FAIR, own]
+    assert tools_for({"Noise", "Contrast"}, tools) == [GOOD, FAIR, UNMEASURED, own]
+    assert tools_for({"Compression"}, tools) == [GOOD, FAIR, WRONG, own], "none follows it"
 
 
 def test_the_line_for_a_model_quotes_the_figures_the_best_first() -> None:

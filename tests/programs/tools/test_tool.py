@@ -10,7 +10,8 @@ from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.tools import TOOLS, find_tool, get_tool, run_tool, toolbox
 from agenticiqa.programs.tools.tool import SharedMeasure
 from agenticiqa.programs.tools.tool_curves import ToolCurve
-from agenticiqa.signatures.types import GLOBAL, OVERALL
+from agenticiqa.signatures.categories import OVERALL
+from agenticiqa.signatures.types import GLOBAL
 from support.distortion_levels import noise, scene
 from support.images import loaded
 
