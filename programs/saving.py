@@ -29,7 +29,6 @@ from agenticiqa.programs.images.files import digest, write_atomically
 from agenticiqa.programs.stages.ask import CheckedPredict, complete_examples, image_fields, shown_examples
 from agenticiqa.programs.stages.inputs import ImageProgram
 from agenticiqa.signatures.harmless import MARKER
-from agenticiqa.signatures.summarizer import NameLevel, ScoreQuality, letter_only
 
 logger = logging.getLogger(__name__)
 
@@ -158,10 +157,9 @@ def scoring_prompt(program: dspy.Module) -> ScoringPrompt:
     if not asked:
         return ScoringPrompt("", False)
     state, order = _bare(asked[0].predictor).dump_state(), getattr(asked[0].adapter, "is_image_first", None)
-    shipped = [dspy.Predict(signature).dump_state() for signature in (ScoreQuality, NameLevel)]
-    form = asked[0].token_form
-    by_letter = ["by letter"] if form is not None and form.signature is letter_only else []
-    return ScoringPrompt(digest([state, order, *by_letter]), state not in shipped)
+    form = asked[0].token_form.name if asked[0].token_form else None
+    is_tuned = state != dspy.Predict(asked[0].shipped).dump_state()
+    return ScoringPrompt(digest([state, order, form]), is_tuned)
 
 
 def tuned_on(path: str | os.PathLike[str]) -> frozenset[str]:

@@ -30,7 +30,6 @@ from agenticiqa.eval.labels.own_data import read_labels
 from agenticiqa.eval.metrics import srcc
 from agenticiqa.eval.research import tool_categories
 from agenticiqa.eval.research.command import parser_of, run_command
-from agenticiqa.eval.research.distort import KINDS
 from agenticiqa.programs.batch.csv_table import rows_of
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import write_atomically

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import dspy
 
-from agenticiqa.configs import Config, PlannerConfig, StageConfig, SummarizerConfig
+from agenticiqa.configs import Config, PlannerConfig, PlanRules, StageConfig, SummarizerConfig
 from agenticiqa.programs.backends.dspy_adapter import SteadyAdapter, stage_schema
 from agenticiqa.programs.backends.image_tokens import within
 from agenticiqa.programs.backends.models import image_tokens, plain_name
@@ -37,13 +37,14 @@ from agenticiqa.programs.questions.options import beside_options, parse_options,
 from agenticiqa.programs.questions.plain_rating import is_plain_rating
 from agenticiqa.programs.questions.query_type import detect_query_type
 from agenticiqa.programs.stages.box_forms import box_form
-from agenticiqa.programs.stages.planner import nameable
-from agenticiqa.programs.stages.scorer import FORMS
+from agenticiqa.programs.stages.planner import tools_shown
+from agenticiqa.programs.stages.scorer import RATINGS
 from agenticiqa.programs.tools import Tool, toolbox
+from agenticiqa.programs.tools.tool import tools_for
 from agenticiqa.signatures.categories import BLURS, NOISE
 from agenticiqa.signatures.executor import AnalyzeDistortions, DetectDistortions, LocateRegions, SelectTools
 from agenticiqa.signatures.planner import plan_signature
-from agenticiqa.signatures.summarizer import AnswerQuestion, ScoreQuality
+from agenticiqa.signatures.summarizer import AnswerQuestion
 from agenticiqa.signatures.types import GLOBAL, PlannerOutput, QueryType
 
 SECTIONS = {  # the section of the configuration that each stage reads
@@ -55,12 +56,11 @@ SECTIONS = {  # the section of the configuration that each stage reads
     "scoring": "summarizer",
     "answering": "summarizer",
 }
-SIGNATURES: Mapping[str, Any] = {  # the planner's signature is missing, because it depends on its section
+SIGNATURES: Mapping[str, Any] = {  # without the planner's and the scorer's, which depend on their sections
     "localization": LocateRegions,
     "distortion_detection": DetectDistortions,
     "distortion_analysis": AnalyzeDistortions,
     "tool_selection": SelectTools,
-    "scoring": ScoreQuality,
     "answering": AnswerQuestion,
 }
 BYTES_PER_TOKEN = 4
@@ -215,7 +215,7 @@ def _costs(config: Config, tools: Mapping[str, Tool], job: Job) -> dict[str, Sta
     query, options, reference = job.query.strip(), read_options(job.options), job.reference is not None
     question = query_for_stages(query, options)
     plan = plan_question(question, reference_given=reference, known_tools=tuple(tools))
-    tokens = _tokens(plan, query, options, tools, reference)
+    tokens = _tokens(plan, query, options, tools, reference, config.planner.rules)
     if config.executor.select == "table" and detect_query_type(question) is QueryType.SCORING:
         tokens.pop("tool_selection", None)
     if config.planner.rules == "fill" and is_plain_rating(question):
@@ -238,9 +238,11 @@ def _call(stage: str, section: StageConfig, reference: bool, filled: int, answer
         answer += WRITTEN_FLAGS * (section.rules == "check")
     provider = row_of(section.backend)
     model = plain_name(section.backend.partition(".")[2])
-    if stage == "scoring" and section.logprobs and provider and provider.of_model(model).logprobs:
-        rating = section.rating if isinstance(section, SummarizerConfig) else "level"
-        signature, answer = FORMS[rating].signature(signature), answer - WRITTEN_PROBABILITIES
+    if stage == "scoring" and isinstance(section, SummarizerConfig):
+        prompt = RATINGS[section.rating]
+        signature = prompt.signature
+        if section.logprobs and provider and provider.of_model(model).logprobs:
+            signature, answer = prompt.token_form.signature(signature), answer - WRITTEN_PROBABILITIES
     is_enforced = section.structured_outputs in ("auto", "json_schema")
     text = _frame_tokens(signature, reference, is_enforced) + filled
     if is_enforced and provider and provider.bills_schemas:
@@ -251,7 +253,12 @@ def _call(stage: str, section: StageConfig, reference: bool, filled: int, answer
 
 
 def _tokens(
-    plan: PlannerOutput, query: str, options: Mapping[str, str] | None, tools: Mapping[str, Tool], reference: bool
+    plan: PlannerOutput,
+    query: str,
+    options: Mapping[str, str] | None,
+    tools: Mapping[str, Tool],
+    reference: bool,
+    rules: PlanRules,
 ) -> dict[str, tuple[int, int]]:
     """Return, by stage of the plan, the tokens that are filled into its prompt, and the tokens of its answer.
 
@@ -267,8 +274,8 @@ def _tokens(
     distortions = 2 * len(plan.regions) if flags.distortion_detection else stated
     form = text_tokens(box_form("", FRAME).asked)
     boxes, listed = 12 * len(areas) + 3 + form if areas else 1, 3 + 3 * distortions
-    offered_tools = ", ".join(nameable(tools, query, reference_given=reference))
-    tokens = {"planner": (text_tokens(offered_tools) + question_tokens, 52 + 12 * stated)}
+    shown = tools_shown(rules, tools, query_for_stages(query, options), reference_given=reference)
+    tokens = {"planner": (text_tokens(", ".join(shown)) + question_tokens, 52 + 12 * stated)}
     if unplaced:
         tokens["localization"] = 3 * unplaced + form, 7 + 18 * unplaced
     if flags.distortion_detection:
@@ -277,8 +284,8 @@ def _tokens(
         tokens["distortion_analysis"] = question_tokens + listed + boxes, 11 + 60 * distortions
     if flags.tool_selection and distortions and not (plan.tools and flags.tool_execution):
         wanted = {name for names in plan.named_distortions.values() for name in names} or {BLURS, NOISE}
-        kind = "FR" if reference else "NR"
-        offers = "\n".join(tool.line_for(wanted) for tool in tools.values() if tool.kind == kind)
+        suited = tools_for(wanted, [tool for tool in tools.values() if tool.kind == ("FR" if reference else "NR")])
+        offers = "\n".join(tool.line_for(wanted) for tool in suited)
         tokens["tool_selection"] = text_tokens(offers) + listed, 10 + 21 * distortions
     evidence = 1  # characters of "none"
     if flags.any():

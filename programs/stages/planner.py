@@ -74,9 +74,9 @@ class Planner(StageModule):
         doubted, remedy = False, remedy_in(feedback)
         asked_tools = spelled_tools(query, self.toolbox)
         tools = unique([*asked_tools, *remedy.tools])
-        all_shown = self.rules == "check"  # otherwise, a plan can only have what the question or the feedback names
-        tools_shown = nameable(self.toolbox, query, reference_given=reference_given) if all_shown else tools
-        requested = Requested(choices={"required_tool": tools_shown})
+        shown = tools_shown(self.rules, self.toolbox, query, reference_given=reference_given)
+        shown = unique([*shown, *remedy.tools])
+        requested = Requested(choices={"required_tool": shown})
         dropped: list[str] = []
         asked = f"{query}\n{reason_in(feedback)}"
 
@@ -110,7 +110,7 @@ class Planner(StageModule):
             return Planned(plan, rejected)
 
         inputs = {
-            "available_tools": ", ".join(tools_shown) or "none",
+            "available_tools": ", ".join(shown) or "none",
             "query": query,
             "feedback": feedback or None,
             **(prompt_inputs(image, reference) if self.sees_images else {}),
@@ -134,6 +134,16 @@ class Planner(StageModule):
     def _log_fallback(self, reason: str, remedy: str) -> None:
         fields = event("fallback", stage=self.ask.stage, reason=reason)
         logger.warning("%s: %s; %s", self.ask.stage, reason, remedy, extra=fields)
+
+
+def tools_shown(rules: PlanRules, toolbox: Mapping[str, Tool], query: str, *, reference_given: bool) -> list[str]:
+    """Return the tools that a request for a plan lists: with ``fill`` only those that the question names.
+
+    A plan can have no others then. With ``check`` the model decides, so all that it may name are listed.
+    """
+    if rules == "check":
+        return nameable(toolbox, query, reference_given=reference_given)
+    return spelled_tools(query, toolbox)
 
 
 def nameable(toolbox: Mapping[str, Tool], query: str, *, reference_given: bool) -> list[str]:

@@ -1,7 +1,10 @@
 """The Scorer: a model gives probabilities over the five quality levels (paper, Sec. 3.3)."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, TypeAlias
+
+import dspy
 
 from agenticiqa.configs import Rating
 from agenticiqa.programs.backends.choice import Backend
@@ -52,12 +55,12 @@ class Scorer(StageModule):
     ) -> None:
         super().__init__()
         self.ask: CheckedPredict[RatingAnswer] = CheckedPredict(
-            ScoreQuality,
+            RATINGS[rating].signature,
             stage="scoring",
             backend=backend,
             attempts=attempts,
             reads_tokens=True,
-            token_form=FORMS[rating],
+            token_form=RATINGS[rating].token_form,
         )
         self.fusion = fusion or ScoreFusion()
         self.strict = strict
@@ -114,9 +117,18 @@ def _reason(written: Mapping[str, Any]) -> str:
     return (reason.strip() if isinstance(reason, str) else "") or NO_REASON
 
 
-FORMS: Mapping[Rating, TokenForm[RatingAnswer]] = {
-    "level": TokenForm(level_only, gives_levels, level_begun),
-    "letter": TokenForm(letter_only, gives_levels, letter_begun),
+@dataclass(frozen=True)
+class RatingPrompt:
+    """A prompt that asks for a rating: its signature, and its form for a model that reports its tokens."""
+
+    signature: type[dspy.Signature]
+    token_form: TokenForm[RatingAnswer]
+
+
+# The prompts by their name in ``summarizer.rating``. Cost estimates and saved prompts follow from the row.
+RATINGS: Mapping[Rating, RatingPrompt] = {
+    "level": RatingPrompt(ScoreQuality, TokenForm("level", level_only, gives_levels, level_begun)),
+    "letter": RatingPrompt(ScoreQuality, TokenForm("letter", letter_only, gives_levels, letter_begun)),
 }
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from agenticiqa.configs import Config, ExecutorConfig, PlannerConfig, Price, StageConfig
+from agenticiqa.configs import Config, ExecutorConfig, PlannerConfig, Price, StageConfig, SummarizerConfig
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.limits import LimitReached, Limits
 from agenticiqa.programs.backends.models import image_tokens
@@ -154,7 +154,7 @@ def test_without_a_price_there_is_no_cost(photo: Path) -> None:
 
 
 def test_no_answer_is_longer_than_max_tokens(photo: Path) -> None:
-    short = asking(summarizer=StageConfig(backend="vllm.test", max_tokens=7))
+    short = asking(summarizer=SummarizerConfig(backend="vllm.test", max_tokens=7))
     assert stages(estimate(short, [Job(photo, RATE)]))["scoring"].output_tokens == 7
 
 

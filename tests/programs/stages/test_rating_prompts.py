@@ -1,0 +1,52 @@
+"""A prompt for a rating is one row: requests, cost estimates and saved prompts follow from it."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from agenticiqa.configs import Config, Rating, SummarizerConfig
+from agenticiqa.programs.assess import AgenticIQA
+from agenticiqa.programs.batch.cost import estimate
+from agenticiqa.programs.batch.job import Job
+from agenticiqa.programs.saving import scoring_prompt
+from agenticiqa.programs.stages.scorer import RATINGS, RatingPrompt
+from agenticiqa.signatures.summarizer import ScoreQuality
+from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
+from support.fake_server import by_stage, fake_server, text_of
+from support.scripted_answers import SCRIPT
+
+INSTRUCTIONS = "You rate how well a picture is rendered. Be brief."
+
+
+@pytest.fixture
+def brief(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The name of a further prompt, which is a row of the table alone."""
+    row = RatingPrompt(ScoreQuality.with_instructions(INSTRUCTIONS), replace(RATINGS["level"].token_form, name="brief"))
+    monkeypatch.setitem(RATINGS, "brief", row)  # type: ignore[arg-type]
+    return "brief"
+
+
+def rating(name: Any, address: str = "http://127.0.0.1:9/v1") -> Config:
+    config = Config().with_backend("vllm.test", address)
+    return config.model_copy(update={"summarizer": config.summarizer.model_copy(update={"rating": name})})
+
+
+def test_every_value_of_the_key_has_a_row() -> None:
+    assert set(RATINGS) == {*get_args(Rating)}
+    assert SummarizerConfig().rating in RATINGS
+
+
+def test_a_further_row_is_asked_estimated_and_told_apart(brief: Any, photo: Path) -> None:
+    with fake_server(by_stage(SCRIPT)) as server:
+        AgenticIQA.from_config(rating(brief, server.url))(photo)
+    assert all(INSTRUCTIONS in text_of(request) for request in server.of("assessment"))
+    tokens = {
+        name: {stage.stage: stage.input_tokens for stage in estimate(rating(name), [Job(photo, DEFAULT_QUERY)]).stages}
+        for name in ("level", brief)
+    }
+    assert tokens["level"]["scoring"] > tokens[brief]["scoring"]
+    prompts = {name: scoring_prompt(AgenticIQA.from_config(rating(name))) for name in ("level", "letter", brief)}
+    assert [prompt.is_tuned for prompt in prompts.values()] == [False] * 3
+    assert len({prompt.digest for prompt in prompts.values()}) == 3
