@@ -56,7 +56,7 @@ SECTIONS = {  # the section of the configuration that each stage reads
     "scoring": "summarizer",
     "answering": "summarizer",
 }
-SIGNATURES: Mapping[str, Any] = {  # without the planner's and the scorer's, which depend on their sections
+SIGNATURES: Mapping[str, Any] = {  # signatures that depend on no section
     "localization": LocateRegions,
     "distortion_detection": DetectDistortions,
     "distortion_analysis": AnalyzeDistortions,

@@ -43,4 +43,4 @@ def print_tools(rows: list[dict[str, Any]]) -> None:
 
 def _best_at(row: dict[str, Any]) -> list[str]:
     """Return the categories that a tool follows best, each with its SRCC."""
-    return [f"{name} {figures['srcc']:.2f}" for name, figures in [*row["measured"].items()][:BEST_SHOWN]]
+    return [f"{name} {figures['srcc']:.2f}" for name, figures in list(row["measured"].items())[:BEST_SHOWN]]

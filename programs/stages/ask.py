@@ -140,7 +140,7 @@ class CheckedPredict(StageModule, Generic[A]):
         ((self.field_name, output),) = signature.output_fields.items()
         self.answer_type: Any = output.annotation
         self.predict: dspy.Module = dspy.Predict(signature)
-        self.shipped = signature  # before any tuning
+        self.shipped = signature  # the one before any tuning
         self.stage = stage
         self.backend = backend or Backend.ambient()
         self.attempts = attempts

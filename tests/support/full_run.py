@@ -15,7 +15,7 @@ DOUBT = "Severe blur is seen, but the tool scores are high: look at the blur aga
 
 def select(request: Body) -> dict[str, Any]:
     """Select a tool that does not rate overall quality for every distortion."""
-    return {"selected_tools": [{"region": r, "distortion": d, "tool": "RMS-CONTRAST"} for r, d in pairs(request)]}
+    return {"selected_tools": [{"region": r, "distortion": d, "tool": "BLUR-EXTENT"} for r, d in pairs(request)]}
 
 
 # The model first finds severe blur in a pristine photo. The tools disagree, and the replan stage asks for a new plan.
