@@ -46,8 +46,22 @@ if str(ROOT / "eval") not in (places := import_module("agenticiqa.eval").__path_
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option that rewrites transcripts of commands; see ``support/transcripts.py``."""
-    parser.addoption("--record", action="store_true", help="rewrite transcripts of commands that print something else")
+    """Add the option that writes all recorded texts again."""
+    parser.addoption("--record", action="store_true", help="write all recorded texts again, and run nothing else")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """With ``--record``, run the recorded texts alone, also slow ones. Raises UsageError for several processes."""
+    if config.getoption("--record"):
+        if config.getoption("numprocesses", None):
+            raise pytest.UsageError("--record runs in one process, because scenes of one file are written in turn")
+        config.option.markexpr = "recorded"
+
+
+@pytest.fixture
+def recording(request: pytest.FixtureRequest) -> bool:
+    """Whether recorded texts are written again."""
+    return bool(request.config.getoption("--record"))
 
 
 def pytest_unconfigure() -> None:

@@ -3,12 +3,16 @@
 import pytest
 
 from support.fidelity import BEGIN, PAGE, ROOT, page, parts
+from support.recorded import RECORD
 
 
-def test_the_tables_are_those_of_the_tested_scenarios() -> None:
+@pytest.mark.recorded
+def test_the_tables_are_those_of_the_tested_scenarios(recording: bool) -> None:
+    if recording:
+        PAGE.write_text(page(), encoding="utf-8")
     text = PAGE.read_text(encoding="utf-8")
     assert BEGIN in text
-    assert text == page(), "run `python tests/support/fidelity.py`"
+    assert text == page(), RECORD
 
 
 @pytest.mark.parametrize("name", parts())

@@ -8,19 +8,23 @@ import sys
 import pytest
 
 from support.prose import INSTEAD_IN_MESSAGES, offences
+from support.recorded import RECORD
 from support.texts import VALUE, golden, helps, is_text, messages, of_python, of_script, of_template
 
 PROMPTS = ("eval/optimize/reflection.py",)  # what models read is changed with measurements only
 
 
+@pytest.mark.recorded
 @pytest.mark.parametrize("name", ["messages.txt", "help.txt"])
-def test_the_listed_texts_are_those_of_the_code(name: str) -> None:
+def test_the_listed_texts_are_those_of_the_code(name: str, recording: bool) -> None:
     if name == "help.txt" and sys.version_info[:2] != (3, 11):
         pytest.skip("argparse of other Python versions wraps lines elsewhere")
     file, text = next((file, text) for file, text in golden().items() if file.name == name)
+    if recording:
+        file.write_text(text, encoding="utf-8")
     kept = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
     differing = list(difflib.unified_diff(kept, text.splitlines(), "kept", "now", lineterm="", n=0))[:20]
-    assert not differing, "\n".join(["run `python tests/support/texts.py` and read the diff:", *differing])
+    assert not differing, "\n".join([RECORD, *differing])
 
 
 def test_texts_are_plain_english() -> None:

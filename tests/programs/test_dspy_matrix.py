@@ -12,7 +12,6 @@ import dataclasses
 import hashlib
 import io
 import json
-import os
 import pickle
 import re
 import urllib.request
@@ -62,6 +61,7 @@ from support.dspy_matrix import (
     tiny_photos,
 )
 from support.fake_server import text_of
+from support.recorded import RECORD
 from support.scripted_answers import RATE
 
 pytestmark = pytest.mark.slow
@@ -692,16 +692,16 @@ def table() -> str:
     return "\n".join(lines)
 
 
-def test_the_page_has_this_matrix() -> None:
-    """``UPDATE_GOLDEN=1`` writes it."""
+@pytest.mark.recorded
+def test_the_page_has_this_matrix(recording: bool) -> None:
     head, begin, rest = PAGE.read_text(encoding="utf-8").partition("<!-- the matrix -->\n")
     _, end, tail = rest.partition("\n<!-- end of the matrix -->")
     assert begin
     assert end
     page = f"{head}{begin}{table()}{end}{tail}"
-    if os.environ.get("UPDATE_GOLDEN"):
+    if recording:
         PAGE.write_text(page, encoding="utf-8")
-    assert PAGE.read_text(encoding="utf-8") == page
+    assert PAGE.read_text(encoding="utf-8") == page, RECORD
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Write the tables of docs/fidelity.md from tests/spec/scenarios.yaml: ``python tests/support/fidelity.py``."""
+"""The tables of docs/fidelity.md, from tests/spec/scenarios.yaml."""
 
 from pathlib import Path
 from typing import Any
@@ -7,7 +7,7 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 SCENARIOS, PAGE = ROOT / "tests" / "spec" / "scenarios.yaml", ROOT / "docs" / "fidelity.md"
-BEGIN = "<!-- The tables. To write them again, in a checkout: python tests/support/fidelity.py -->\n"
+BEGIN = "<!-- The tables; CONTRIBUTING.md says how to write them again -->\n"
 
 
 def parts() -> dict[str, dict[str, Any]]:
@@ -33,7 +33,3 @@ def page() -> str:
     """Return the page with today's tables below its written beginning."""
     written, mark, _ = PAGE.read_text(encoding="utf-8").partition(BEGIN)
     return f"{written}{mark}\n{tables()}"
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""List the texts that users read: ``python tests/support/texts.py`` writes tests/docs/messages.txt and help.txt.
+"""List the texts that users read, which tests/docs/messages.txt and help.txt record.
 
 ``signatures/`` is skipped, as golden requests record the prompts (tests/programs/stages/golden/).
 """
@@ -113,8 +113,3 @@ def golden() -> dict[Path, str]:
         GOLDEN / "messages.txt": "".join(line.replace("\n", "⏎") + "\n" for line in lines),
         GOLDEN / "help.txt": "\n".join(f"$ {command}\n{text}" for command, text in helps().items()),
     }
-
-
-if __name__ == "__main__":
-    for file, content in golden().items():
-        file.write_text(content, encoding="utf-8")

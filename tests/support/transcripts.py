@@ -35,6 +35,7 @@ import pytest
 from PIL import Image
 
 from support import archives, question_archives
+from support.recorded import RECORD
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 TOLERANCE = 0.02  # of numbers with decimals or thousands, which depend on the versions of libraries; scores are in 1..5
@@ -78,7 +79,9 @@ def replay(scene: Scene, folder: Path, patch: pytest.MonkeyPatch, *, record: boo
     if _equal(found, scene.lines):
         return
     if not record:
-        raise AssertionError("\n".join([scene.file.name, *unified_diff(scene.lines, found, "recorded", "found")]))
+        raise AssertionError(
+            "\n".join([f"{scene.file.name}: {RECORD}", *unified_diff(scene.lines, found, "recorded", "found")])
+        )
     text = scene.file.read_text()
     assert text.count(scene.text) == 1, f"two scenes of {scene.file} are equal"
     scene.file.write_text(text.replace(scene.text, Scene(scene.file, scene.title, found).text))

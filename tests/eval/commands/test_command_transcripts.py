@@ -7,8 +7,9 @@ import pytest
 from support.transcripts import Scene, replay, scenes
 
 
+@pytest.mark.recorded
 @pytest.mark.parametrize("scene", scenes(Path(__file__).parent / "transcripts"), ids=lambda scene: scene.title)
 def test_a_command_does_what_its_transcript_shows(
-    scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+    scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recording: bool
 ) -> None:
-    replay(scene, tmp_path, monkeypatch, record=request.config.getoption("--record"))
+    replay(scene, tmp_path, monkeypatch, record=recording)

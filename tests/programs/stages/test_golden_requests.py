@@ -1,9 +1,4 @@
-"""Golden requests: the exact request of each stage, so that every change of a prompt is a diff to review.
-
-After a change that is meant::
-
-    UPDATE_GOLDEN=1 python -m pytest tests/programs/stages/test_golden_requests.py
-"""
+"""Golden requests: the exact request of each stage, so that every change of a prompt is a diff to review."""
 
 import json
 import os
@@ -26,9 +21,9 @@ from support.engine import scripted_backend
 from support.fake_server import images_of, text_of
 from support.golden_requests import all_signatures
 from support.loopback import Body
+from support.recorded import RECORD
 
 GOLDEN = Path(__file__).with_name("golden")
-UPDATE = "UPDATE_GOLDEN"
 
 IMAGE, REFERENCE = (
     dspy.Image(f"data:image/{mime};base64,{data}") for mime, data in (("jpeg", "aW1hZ2U="), ("png", "cmVm"))
@@ -98,27 +93,25 @@ def readable(request: Body) -> str:
     return "\n".join("\n".join(line.rstrip() for line in part.splitlines()) + "\n" for part in written)
 
 
-def compare(name: str, text: str) -> None:
+def compare(name: str, text: str, *, recording: bool) -> None:
     path = GOLDEN / f"{name}.txt"
-    if os.environ.get(UPDATE):
+    if recording:
         path.write_text(text, encoding="utf-8")
-        pytest.skip(f"{path.name} was written anew; read its diff")
     expected = path.read_text(encoding="utf-8") if path.exists() else ""
-    assert text == expected, (
-        f"the request of {name!r} is not the one in {path.name}. If the change is meant: "
-        f"{UPDATE}=1 python -m pytest {Path(__file__).name}, then read the diff of tests/programs/stages/golden"
-    )
+    assert text == expected, f"the request of {name!r} is not the one in {path.name}: {RECORD}"
 
 
+@pytest.mark.recorded
 @pytest.mark.parametrize("name", CASES)
-def test_the_first_request_is_word_for_word_the_golden_one(name: str) -> None:
-    compare(name, readable(sent(name)))
+def test_the_first_request_is_word_for_word_the_golden_one(name: str, recording: bool) -> None:
+    compare(name, readable(sent(name)), recording=recording)
 
 
-def test_the_second_request_differs_from_the_first_by_the_correction_only() -> None:
+@pytest.mark.recorded
+def test_the_second_request_differs_from_the_first_by_the_correction_only(recording: bool) -> None:
     first, second = text_of(sent("answer")), text_of(sent("answer", attempt=2))
     added = [line for line in second.splitlines() if line not in first.splitlines()]
-    compare("correction", "\n".join(added) + "\n")
+    compare("correction", "\n".join(added) + "\n", recording=recording)
 
 
 EXPERT = "Assess the photo like an expert."

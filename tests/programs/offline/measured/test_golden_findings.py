@@ -1,12 +1,9 @@
 """Golden findings: severity and kind in each category for images of known distortions, so that a change is a diff.
 
-The curves alone assess a small image, curves and networks a larger one. After an intended change::
-
-    UPDATE_GOLDEN=1 python -m pytest tests/programs/offline/measured/test_golden_findings.py
+The curves alone assess a small image, curves and networks a larger one.
 """
 
 import csv
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +15,7 @@ from agenticiqa.programs.offline.measured.features import has_features
 from agenticiqa.signatures.vocabulary import DETECTABLE
 from support.distortion_levels import scene
 from support.images import loaded
+from support.recorded import RECORD
 
 pytestmark = pytest.mark.slow
 
@@ -48,12 +46,13 @@ def alike(cell: str, golden: str) -> bool:
     return subtype == kind and abs(float(severity) - float(expected)) <= 0.02
 
 
-def test_the_findings_are_the_golden_ones() -> None:
+@pytest.mark.recorded
+def test_the_findings_are_the_golden_ones(recording: bool) -> None:
     found = list(rows())
-    if os.environ.get("UPDATE_GOLDEN"):
+    if recording:
         with GOLDEN.open("w", newline="") as file:
             csv.writer(file, lineterminator="\n").writerows([COLUMNS, *found])
-        pytest.skip(f"{GOLDEN.name} was written anew; read its diff")
+        return
     with GOLDEN.open(newline="") as file:
         head, *expected = csv.reader(file)
     assert tuple(head) == COLUMNS
@@ -64,4 +63,4 @@ def test_the_findings_are_the_golden_ones() -> None:
         for name, now, was in zip(DETECTABLE, row[4:], golden[4:], strict=True)
         if not alike(now, was)
     ]
-    assert not differing, "\n".join(differing)
+    assert not differing, "\n".join([RECORD, *differing])
