@@ -18,7 +18,6 @@ import pytest
 from support.dense_idioms import dense_idioms
 from support.imports import Sources, sources
 from support.own_sentences import sentence_searches, texts_of
-from support.trailing_comments import unclear_comments
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = {
@@ -61,7 +60,6 @@ ALSO = {
 }
 PACKAGES = {package: layer for layer, packages in enumerate(LAYERS) for package in packages}
 
-MOST_FILES = {"programs": 8, "eval": 9}
 EQUAL_NAMES = {
     "Scorer": "one is a stage of the program, the other is measured by evaluate; users import both",
 }
@@ -135,14 +133,6 @@ def searched_sentences(code: Sources) -> Iterator[Violation]:
             yield Violation(f"{file} searches", f"{file}:{line}: {kind}")
 
 
-def fragments(code: Sources) -> Iterator[Violation]:
-    """Yield trailing comments that do not begin with a noun phrase, or give a number without its unit."""
-    for name, path in code.files.items():
-        file = file_of(code, name)
-        for line, problem in unclear_comments(path.read_text(encoding="utf-8")):
-            yield Violation(file, f"{file}:{line}: {problem}")
-
-
 def equal_names() -> Iterator[Violation]:
     """Yield classes with the same name in two files, which a reader could confuse."""
     places: dict[str, list[str]] = {}
@@ -152,15 +142,6 @@ def equal_names() -> Iterator[Violation]:
     for name, files in places.items():
         if len(files) > 1 and name not in EQUAL_NAMES:
             yield Violation(name, f"class {name} is defined in {' and '.join(files)}; rename one")
-
-
-def full_folders() -> Iterator[Violation]:
-    """Yield top folders with too many files directly in them, data included."""
-    for folder, most in MOST_FILES.items():
-        if len(files := files_in(ROOT / folder)) > most:
-            yield Violation(
-                folder, f"{folder}/ has {len(files)} files directly in it; the limit is {most}: {', '.join(files)}"
-            )
 
 
 def heavy_metric() -> Iterator[Violation]:
@@ -180,8 +161,6 @@ RULES = {
     "no circular imports": lambda: circles(code()),
     "plain statements": lambda: dense_code(code()),
     "no search in own sentences": lambda: searched_sentences(code()),
-    "clear trailing comments": lambda: fragments(code()),
-    "few files in a top folder": full_folders,
     "class names are unique": equal_names,
     "a metric loads no model": heavy_metric,
 }
@@ -306,23 +285,6 @@ def test_searches_in_own_sentences_are_found(tmp_path: Path, search: str, field:
     )
     (found,) = searched_sentences(made)
     assert found.message.startswith(f"programs/images/search.py:{1 + search.count(chr(10))}: a search ")
-
-
-@pytest.mark.parametrize(
-    ("unclear", "clear"),
-    [
-        ("LEAST = 9  # of each channel", "LEAST = 9  # gray levels per channel"),
-        ("LEAST = 0.5  # small", "LEAST = 0.5  # share of the sides"),
-        ("import os  # only here: it takes long", "import os  # a late import: it takes long"),
-        ("x = f()  # raises OSError", "x = f()  # an OSError ends the run"),
-        ("x: int = 3  # usual", "x = '# of each'  # noqa: E501"),
-    ],
-)
-def test_unclear_trailing_comments_are_found(tmp_path: Path, unclear: str, clear: str) -> None:
-    """A comment needs a noun at its beginning, and that of a number a unit; directives are no comments."""
-    made = small_tree(tmp_path, {"programs.images.unclear": unclear, "programs.images.clear": clear})
-    (found,) = fragments(made)
-    assert found.message.startswith("programs/images/unclear.py:1: a comment ")
 
 
 def test_the_modules_loaded_by_an_import_are_found() -> None:

@@ -24,7 +24,6 @@ from support.snippets import Snippet, commands, has_lines, matches, snippets
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 KINDS = {"console", "python", "yaml", "csv", "text", "json", "bash", "mermaid"}
-LONGEST_README = 170  # lines
 OF_A_CHECKOUT = ("agenticiqa.eval.research.", "tests/")  # only in a checkout, not in the installed package
 
 
@@ -58,10 +57,6 @@ def test_every_block_has_a_known_kind(page: Path) -> None:
     assert page.read_text(encoding="utf-8").count("\n```") >= 2 * len(found)
     assert [block.name for block in found if block.kind not in KINDS] == []
     assert all(len(block.not_run) > 5 for block in found if block.not_run), "a block that is not run says why"
-
-
-def test_readme_is_short() -> None:
-    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= LONGEST_README
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
