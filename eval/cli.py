@@ -47,12 +47,6 @@ COMMANDS: dict[str, Command] = {
         "agenticiqa.eval.commands.calibrate_fusion",
         arguments.CALIBRATE_FUSION_EXAMPLES,
     ),
-    "calibrate tool": Command(
-        "fit the curves that map the values of tools to 1..5",
-        arguments.CALIBRATE_TOOL,
-        "agenticiqa.eval.commands.calibrate_tool",
-        arguments.CALIBRATE_TOOL_EXAMPLES,
-    ),
     "optimize": Command(
         "tune the prompts on labeled images",
         arguments.OPTIMIZE,

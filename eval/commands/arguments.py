@@ -72,25 +72,6 @@ it in a configuration:
 
 exit status: 0 the profile was saved, 1 some images were not rated, 2 wrong usage
 """
-CALIBRATE_TOOL_EXAMPLES = """\
-examples:
-  agenticiqa calibrate tool mine/labels.csv --tool SSIM GMSD --mos-range 1 10 --out mine.yaml --force
-      two tools, with scores from 1 to 10; replaces an earlier mine.yaml
-  agenticiqa calibrate tool mine/labels.csv --tool NIQE --split train --name "my set" --base other.yaml
-      only rows of one split; the file calls the data "my set" and copies all other curves from other.yaml
-  agenticiqa calibrate tool kadid10k --root /data --tool SSIM --out mine.yaml
-      a public data set, by its name and its folder
-
-Each tool measures on its own scale, and a curve maps it to 1..5. The shipped curves were fitted to public data sets.
-The curve of --base is kept for a tool that measured fewer than 20 images. It is also kept if the values do not
-correlate with the MOS, or if their correlation has the wrong sign.
-A full-reference curve maps an undistorted image to 5. This can pull the middle of the curve away from the points. Check
-the picture beside the file (mine.png) before you name the file in a configuration:
-
-  tool_curves: mine.yaml
-
-exit status: 0 all curves were fitted, 1 some were not fitted, 2 wrong usage
-"""
 OPTIMIZE_EXAMPLES = """\
 examples:
   agenticiqa optimize labels.csv --backend openai.gpt-4o-mini --reflection-backend openai.gpt-4o --out tuned/ --dry-run
@@ -290,20 +271,6 @@ CALIBRATE_FUSION: Options = (
     DRY_RUN,
     BATCHED,
     MODELS,
-)
-CALIBRATE_TOOL: Options = (
-    Option("LABELS", f"{DATA_HELP}. {SEVERAL_HELP}", Path, nargs="+", dest="labels"),
-    Option("--tool NAME", "fit the curves of these tools (`agenticiqa tools` lists them)", nargs="+", required=True),
-    Option("--out FILE", f"{OUT_HELP}; its picture is a .png beside it", Path, Path("tool_curves.yaml")),
-    FORCE,
-    Option("--name N", "name of the data in the file (default: name of the folder)"),
-    Option(
-        "--base P",
-        "copy the curves of all other tools from this file, or from shipped ones: default or table5 (default: "
-        "%(default)s)",
-        default="default",
-    ),
-    *LABELS,
 )
 OPTIMIZE: Options = (
     Option("DATA", f"labeled images: {DATA_HELP}. Or the name of a question benchmark", Path, dest="labels"),

@@ -12,12 +12,11 @@ def parser_of(description: str | None) -> ArgumentParser:
     return ArgumentParser(description=description, formatter_class=RawDescriptionHelpFormatter)
 
 
-def run_command(parser: ArgumentParser, run: Callable[[Namespace], None], argv: Sequence[str] | None) -> int:
-    """Run with the parsed arguments and return the exit status, 2 after an expected error (printed in one line)."""
+def run_command(parser: ArgumentParser, run: Callable[[Namespace], int | None], argv: Sequence[str] | None) -> int:
+    """Run with the parsed arguments and return its exit status, 0 for none, 2 after an expected error (in one line)."""
     args = parser.parse_args(argv)
     try:
-        run(args)
+        return run(args) or 0
     except AgenticIQAError as error:
         print(error, file=sys.stderr)
         return 2
-    return 0

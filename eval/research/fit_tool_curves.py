@@ -3,10 +3,10 @@
     python -m agenticiqa.eval.research.fit_tool_curves LABELS.csv --tool SSIM --name SET --out NEW.yaml
     python -m agenticiqa.eval.research.fit_tool_curves PHOTOS --tool NOISE-SIGMA --out NEW.yaml
 
-Full-reference tools were fitted to LIVE r2. Beside its labels, they have end points that ``calibrate tool`` does not
-have: references undistorted (quality 5) and at the worst strength of the distortions that the tool is good at (at most
-2). Tools for a single distortion were fitted to pristine photos, which the command distorts; their quality is 5 - 0.8
-strength. NEW.yaml has all curves of ``--base``, and NEW.png shows the fit.
+Full-reference tools were fitted to LIVE r2. Beside its labels, they have end points: references undistorted (quality 5)
+and at the worst strength of distortions (at most 2). Tools for a single distortion were fitted to pristine photos,
+which the command distorts; their quality is 5 - 0.8 strength. NEW.yaml has all curves of ``--base``, and NEW.png shows
+the fit.
 """
 
 import argparse
@@ -18,21 +18,23 @@ from statistics import median
 
 import numpy as np
 
-from agenticiqa.eval.calibrate.curve_fit import Points
-from agenticiqa.eval.commands.calibrate_tool import fitted, write_curves
 from agenticiqa.eval.datasets import LabeledImage, MosScale, mos_scale
 from agenticiqa.eval.labels.own_data import read_labels
 from agenticiqa.eval.metrics import srcc
 from agenticiqa.eval.names import MOS_RANGE_HELP
 from agenticiqa.eval.research.command import parser_of, run_command
+from agenticiqa.eval.research.curve_fit import Points, fit_curve, root_mean_square_error
+from agenticiqa.eval.research.curve_picture import Outcome, picture
 from agenticiqa.eval.research.distort import DISTORTION_STRENGTHS, KINDS, distort
 from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.printable import print_error
+from agenticiqa.programs.cli.status import OK, SOME_FAILED
 from agenticiqa.programs.errors import AgenticIQAError, ToolError
 from agenticiqa.programs.images import find_images, load_pair
+from agenticiqa.programs.images.files import write_atomically
 from agenticiqa.programs.tools import TOOLS, Tool, get_tool
 from agenticiqa.programs.tools.tool import raw_value
-from agenticiqa.programs.tools.tool_curves import read_tool_curves
+from agenticiqa.programs.tools.tool_curves import ToolCurve, read_tool_curves, write_tool_curves
 from agenticiqa.programs.tools.training_images import parts_named
 from agenticiqa.signatures.categories import BLURS, BRIGHTNESS, COLOR, COMPRESSION, CONTRAST, NOISE, SHARPNESS, SPATIAL
 
@@ -184,6 +186,37 @@ def _reach(raw: Mapping[Sample, float], kind: str) -> float:
     return abs(median(ends[1]) - median(ends[0])) if all(ends) else 0.0
 
 
+def fitted(tool: Tool, points: Points, old: ToolCurve | None) -> Outcome:
+    """Fit one tool to its points; a refused fit is an outcome with its reason."""
+    try:
+        return Outcome(tool, points, old, fit_curve(points, tool))
+    except ToolError as error:
+        return Outcome(tool, points, old, refusal=str(error))
+
+
+def write_curves(outcomes: Sequence[Outcome], base: Mapping[str, ToolCurve], base_name: str, out: Path) -> int:
+    """Print the fits, and write the new curves with the other ones of the base, and the picture; return the status."""
+    curves = {}
+    for outcome in outcomes:
+        name, points, fit = outcome.tool.name, outcome.points, outcome.fit
+        if fit is None:
+            print_error(f"{name}: {outcome.refusal}")
+            continue
+        curves[name] = fit.curve
+        before = f" (old curve: {root_mean_square_error(outcome.old, points):.3f})" if outcome.old else ""
+        print(f"{name}: {len(points.raw)} images, SRCC {fit.srcc:.3f}, residual {fit.residual:.3f}{before}")
+    plot = out.with_suffix(".png")
+    write_atomically(plot, picture(outcomes))
+    if not curves:
+        print(f"No curve was fitted, so no file was written. {plot} shows the points.")
+        return SOME_FAILED
+    write_tool_curves(out, {**base, **curves})
+    copied = len(base.keys() - curves.keys())
+    print(f"{out}: {len(curves)} curves fitted, {copied} copied from {base_name}. {plot} shows the fit.")
+    print(f'To use it, add "tool_curves: {out}" to a configuration.')
+    return OK if len(curves) == len(outcomes) else SOME_FAILED
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return the exit status."""
     parser = parser_of(__doc__)
@@ -197,7 +230,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return run_command(parser, _run, argv)
 
 
-def _run(args: argparse.Namespace) -> None:
+def _run(args: argparse.Namespace) -> int:
     base, outcomes = read_tool_curves(args.base), []
     is_folder = args.data.is_dir()
     photos = find_images([args.data]) if is_folder else []
@@ -213,7 +246,7 @@ def _run(args: argparse.Namespace) -> None:
             samples = [*rated_samples(tool, items, scale), *anchor_samples(tool, items)]
         points = points_of(tool, measured(tool, samples), origin)
         outcomes.append(fitted(tool, points, base.get(tool.name)))
-    write_curves(outcomes, base, args.base, args.out)
+    return write_curves(outcomes, base, args.base, args.out)
 
 
 if __name__ == "__main__":

@@ -13,13 +13,13 @@ from dataclasses import replace
 import numpy as np
 from scipy.optimize import least_squares
 
-from agenticiqa.eval.calibrate.curve_fit import raw_of
 from agenticiqa.eval.datasets import LabeledImage, MosScale, folds_by_content, mos_scale
 from agenticiqa.eval.intervals import difference_interval, fitted_plcc_interval, interval
 from agenticiqa.eval.labels.own_data import read_labels
 from agenticiqa.eval.metrics import krcc, srcc
 from agenticiqa.eval.names import MOS_RANGE_HELP
 from agenticiqa.eval.research.command import parser_of, run_command
+from agenticiqa.eval.research.curve_fit import raw_of
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.tools import TOOLS
 from agenticiqa.programs.tools.metrics.fr_fusion import MEMBERS, Member, full_reference_quality

@@ -9,9 +9,9 @@ from statistics import fmean
 import numpy as np
 from PIL import Image
 
-from agenticiqa.eval.calibrate.curve_fit import raw_of
 from agenticiqa.eval.datasets import LabeledImage
 from agenticiqa.eval.metrics import srcc
+from agenticiqa.eval.research.curve_fit import raw_of
 from agenticiqa.eval.research.distort import DISTORTION_STRENGTHS, KINDS, distort
 from agenticiqa.programs.batch.csv_table import rows_of
 from agenticiqa.programs.errors import ToolError, UserError

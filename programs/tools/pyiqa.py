@@ -96,8 +96,8 @@ def _curve(name: str, curves: str, score_range: str, higher_is_better: bool) -> 
     low, high = _ends(score_range)
     if low is None or high is None:
         raise ToolError(
-            f"{name} has no curve in the tool curves {curves!r} and no finite range of its own; fit a curve "
-            "with 'agenticiqa calibrate tool'"
+            f"{name} has no curve in the tool curves {curves!r} and no finite range of its own; name "
+            "a file with a curve for it under tool_curves"
         )
     slope = 4 / (high - low) * (1 if higher_is_better else -1)
     middle = 3 - slope * (low + high) / 2

@@ -28,7 +28,7 @@ Betas: TypeAlias = tuple[float, float, float, float, float]
 FOLDER = "tool_curves"
 HEADER = """\
 # For each tool, a five-parameter logistic curve from its own scale to 1..5, and the data that it was fitted to. Written
-# by "agenticiqa calibrate tool". To use this file, give its path under "tool_curves:" in a configuration.
+# by eval/research/fit_tool_curves.py. To use this file, give its path under "tool_curves:" in a configuration.
 """
 
 

@@ -22,7 +22,6 @@ from agenticiqa.configs.schema import FusionConfig, LevelsConfig, PlannerConfig,
 from agenticiqa.configs.user_files import MOST_BYTES, MOST_PLAIN_BYTES
 from agenticiqa.eval import intervals
 from agenticiqa.eval.calibrate.adapter_fit import ADDS, FOLLOWS, NEARER
-from agenticiqa.eval.calibrate.curve_fit import CEILING, MIN_POINTS
 from agenticiqa.eval.cli import COMMANDS
 from agenticiqa.eval.commands.calibrate_adapter import FEWEST_CONTENTS, FEWEST_LABELS, USUALLY_ENOUGH
 from agenticiqa.eval.intervals import FEWEST_CONTENTS as FEWEST_SCENES
@@ -31,6 +30,7 @@ from agenticiqa.eval.optimize.items import Stage
 from agenticiqa.eval.optimize.search import AGAIN, GAINLESS, LOOK
 from agenticiqa.eval.questions.agenticiqa_eval import AGENTICIQA_EVAL
 from agenticiqa.eval.report import run_differences
+from agenticiqa.eval.research.curve_fit import CEILING, MIN_POINTS
 from agenticiqa.eval.tasks.agiqa3k import AGIQA3K
 from agenticiqa.eval.tasks.biq2021 import BIQ2021
 from agenticiqa.eval.tasks.clive import CLIVE

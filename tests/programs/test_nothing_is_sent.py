@@ -55,7 +55,6 @@ CHAINS = {
     ],
     "fits": [
         "calibrate adapter {labels} --save-anyway",
-        "calibrate tool {labels} --tool BRISQUE",
         "calibrate fusion saved.jsonl",
     ],
     "models": [

@@ -144,7 +144,6 @@ def test_what_a_configuration_names_is_no_output(name: str, link: Any, option: s
         "calibrate adapter . --mos-out labels.csv --force",
         "calibrate adapter labels.csv --mos-out link.png --force",
         "calibrate adapter pairs.csv --out a.png --force",
-        "calibrate tool labels.csv --tool NIQE --out a.yaml --force",
         "calibrate fusion runs/one/results.jsonl --out runs/one/results.jsonl --force",
         "calibrate fusion a.png labels.csv --backend vllm.x --api-base http://127.0.0.1:9/v1 --out a.png --force",
         "optimize labels.csv --config fusion.yaml --reflection-backend vllm.x --reflection-api-base "

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from agenticiqa.eval.calibrate.curve_fit import CurveFit, Points
+from agenticiqa.eval.research.curve_fit import CurveFit, Points
 from agenticiqa.programs.images.own import MADE_BY
 from agenticiqa.programs.pictures.canvas import drawable, families
 from agenticiqa.programs.tools import Tool

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from agenticiqa.eval.calibrate.curve_fit import Points, fit_curve, root_mean_square_error
+from agenticiqa.eval.research.curve_fit import Points, fit_curve, root_mean_square_error
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.tools import TOOLS
 
