@@ -6,12 +6,31 @@ class accepts it as an option. The module is plain Python, so that --help does n
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from enum import Enum, auto
 from typing import Annotated, Any, Literal, TypeAlias, get_args, get_type_hints
 
 from annotated_types import Ge, MinLen
 
 SMALLEST_SENT = 32  # pixels
 SHORTEST = 0.001  # seconds
+
+
+class Effect(Enum):
+    """What another value of a key does to the results of a run; the annotation of each key declares it.
+
+    The settings of a run, and with them its fingerprint, follow from it. There is no default: a key that is recorded
+    without need makes a resumed run assess, and pay for, finished images again, and one that is missing mixes results
+    of different settings.
+
+    Attributes:
+        ON_RESULTS: Results depend on the value, which is recorded.
+        BY_CONTENT: Results depend on what the value names or sets; ``run_settings`` records that.
+        NONE: Results stay the same, as with a limit or the address of a server; nothing is recorded.
+    """
+
+    ON_RESULTS = auto()
+    BY_CONTENT = auto()
+    NONE = auto()
 
 
 @dataclass(frozen=True)
@@ -22,6 +41,10 @@ class Option:
     name of the value in the parsed arguments, by default the name of the flag. A switch has the ``type`` bool. With
     ``choices`` the value is one of them. With ``several`` the option can be repeated, and its value is a list. With
     ``key`` the option sets the key ``dest`` of the configuration.
+
+    ``with_shards`` says that the option has its effect in ``assess --parquet``, too, which keeps neither all images nor
+    all results in memory. Any other option of ``assess`` is refused there. A key always has its effect, because it may
+    also stand in the configuration.
     """
 
     form: str
@@ -35,6 +58,7 @@ class Option:
     required: bool = False
     at_least: float | None = None
     key: bool = False
+    with_shards: bool = False
 
     @property
     def flags(self) -> tuple[str, ...]:
@@ -89,7 +113,7 @@ def keys(fields: type) -> tuple[Option, ...]:
         choices = get_args(hint.__origin__) if isinstance(kind, str) else ()
         least = next((part.ge for part in hint.__metadata__ if isinstance(part, Ge)), None)
         kinds: dict[str, Any] = {"type": str if choices else kind, "choices": choices, "at_least": least}
-        options.append(replace(option, dest=name, key=True, **kinds))
+        options.append(replace(option, dest=name, key=True, with_shards=True, **kinds))
     return tuple(options)
 
 
@@ -107,6 +131,7 @@ class AdapterKey:
             "--adapter FILE", "adapt the offline score to your own labels, with the file that `calibrate adapter` wrote"
         ),
         MinLen(1),
+        Effect.BY_CONTENT,
     ] = None
 
 
@@ -144,6 +169,7 @@ class ModelKeys:
             "calls per image, and the other stages use only measurements. With levels, one call returns the "
             "probabilities of the five quality levels (default: full)",
         ),
+        Effect.BY_CONTENT,
     ] = "full"
     prompts: Annotated[
         str | None,
@@ -153,6 +179,7 @@ class ModelKeys:
             "prompts.json in that folder, use only the prompts",
         ),
         MinLen(1),
+        Effect.BY_CONTENT,
     ] = None
     strict: Annotated[
         bool,
@@ -161,8 +188,11 @@ class ModelKeys:
             "use no part of an incomplete answer of the model, so that the image counts as unscored. By default, its "
             "score is marked and counted",
         ),
+        Effect.ON_RESULTS,
     ] = False
-    cache: Annotated[bool, Option("--no-cache", "send every request again instead of reusing cached answers")] = True
+    cache: Annotated[
+        bool, Option("--no-cache", "send every request again instead of reusing cached answers"), Effect.NONE
+    ] = True
 
 
 @dataclass  # unfrozen: mypy takes the sections, which inherit it, for dataclasses that are not frozen
@@ -181,6 +211,7 @@ class RequestKeys:
             "wait at most SECONDS for an answer of a model (default: 120; 600 for ollama, llamacpp and lmstudio)",
         ),
         Ge(SHORTEST),
+        Effect.NONE,
     ] = None
     max_tokens: Annotated[
         int,
@@ -190,6 +221,7 @@ class RequestKeys:
             "models that reason)",
         ),
         Ge(1),
+        Effect.ON_RESULTS,
     ] = 2048
 
 
@@ -210,6 +242,7 @@ class SentKeys:
             "the copy, so its rating can change (default: no scaling)",
         ),
         Ge(SMALLEST_SENT),
+        Effect.ON_RESULTS,
     ] = None
     keep_metadata: Annotated[
         bool,
@@ -218,6 +251,7 @@ class SentKeys:
             "send photos with their metadata, such as the GPS position. By default, it is taken out; the pixels stay "
             "unchanged",
         ),
+        Effect.ON_RESULTS,
     ] = False
 
 
@@ -236,6 +270,7 @@ class ImageKeys:
             "align image and reference first: detect and undo a shift, a crop or a change of scale, and compare the "
             "area that both show",
         ),
+        Effect.ON_RESULTS,
     ] = False
 
 
@@ -243,14 +278,13 @@ class ImageKeys:
 class ImageSettings(SentKeys, ImageKeys):
     """How image and reference are read and sent: one object, from the configuration to the code that loads them.
 
-    A field of it is a key of the configuration, part of ``AgenticIQA.image_settings`` and of a run's settings.
+    A field of it is a key of the configuration and part of ``AgenticIQA.image_settings``.
 
     Attributes:
-        max_pixels: The largest image in pixels (WebP: .6 of this); decoding needs 7 bytes per pixel (WebP: 16). It
-            changes no result.
+        max_pixels: The largest image in pixels (WebP: .6 of this); decoding needs 7 bytes per pixel (WebP: 16).
     """
 
-    max_pixels: Annotated[int, Ge(1)] = 205_000_000  # pixels of a phone's 200 megapixels
+    max_pixels: Annotated[int, Ge(1), Effect.NONE] = 205_000_000  # pixels of a phone's 200 megapixels
 
 
 SECTION_KEYS = keys(RequestKeys)

@@ -12,7 +12,7 @@ from annotated_types import Ge
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from agenticiqa.configs.backend_names import with_dot
-from agenticiqa.configs.options import AdapterKey, ImageSettings, ModelKeys, RequestKeys
+from agenticiqa.configs.options import AdapterKey, Effect, ImageSettings, ModelKeys, RequestKeys
 from agenticiqa.configs.spelling import did_you_mean
 from agenticiqa.configs.user_files import text_of_yaml
 from agenticiqa.configs.yaml_json import yaml_value
@@ -34,8 +34,10 @@ BY_PROFILE = {"eta", "model_error", "mean"}  # keys of the fusion that a profile
 
 BackendName = Annotated[str, AfterValidator(with_dot)]
 LevelsPrompt = Literal["q-realign", "q-align", "onealign", "deqa-score"]
+MaxTokens = Annotated[int, Ge(1), Effect.ON_RESULTS]
 PlanRules = Literal["fill", "check"]
 Rating = Literal["level", "letter"]
+StructuredOutputs = Literal["auto", "json_schema", "json_object", "off"]
 
 
 M = TypeVar("M", bound="Section")
@@ -49,6 +51,44 @@ class Section(BaseModel):
     """The base class of all sections: frozen, without unknown keys, NaN or infinity."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class RunSection(Section):
+    """The base class of the configuration of a run and its sections: the annotation of each key has its ``Effect``.
+
+    Raises:
+        TypeError: A class is defined with a key that declares no effect.
+    """
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_: object) -> None:
+        """Check the keys of a subclass."""
+        if undeclared := cls.model_fields.keys() - set().union(*map(cls.keys_with, Effect)):
+            raise TypeError(
+                f"{cls.__name__}.{min(undeclared)} declares no effect on results: annotate it with a member of Effect"
+            )
+
+    @classmethod
+    def keys_with(cls, effect: Effect) -> set[str]:
+        """Return the keys that declare this effect on results.
+
+        Args:
+            effect: The effect.
+
+        Returns:
+            The names of the keys.
+        """
+        return {name for name, field in cls.model_fields.items() if effect in field.metadata}
+
+    def recorded(self) -> dict[str, Any]:
+        """Return what a run records of this section by value.
+
+        Returns:
+            The keys with ``Effect.ON_RESULTS``, also in sections below, as plain JSON types.
+        """
+        values = self.model_dump(mode="json", include=self.keys_with(Effect.ON_RESULTS))
+        sections = {name: part.recorded() for name, part in self if isinstance(part, RunSection)}
+        return {name: sections.get(name, value) for name, value in values.items()}
 
 
 class Price(Section):
@@ -80,7 +120,7 @@ class Price(Section):
         return Price(input=self.input * self.batch, output=self.output * self.batch, batch=1)
 
 
-class StageConfig(Section, RequestKeys):
+class StageConfig(RunSection, RequestKeys):
     """The backend of one stage and its parameters; ``RequestKeys`` has two of them, which are also options.
 
     ``backend`` is ``offline`` (rules and measurements; nothing is sent), ``dspy`` (the model that the Python program
@@ -90,19 +130,23 @@ class StageConfig(Section, RequestKeys):
     ``api_key_env`` names; without ``api_key_env``, no key is sent.
     """
 
-    backend: BackendName = "offline"
-    api_base: str | None = None
-    api_key_env: str | None = None
-    fallback_backend: BackendName | None = None
-    fallback_api_base: str | None = None
-    fallback_api_key_env: str | None = None
-    temperature: float | None = Field(default=0.0, ge=0, le=2, description="null: the default of the model")
-    top_p: float | None = Field(default=None, gt=0, le=1)
-    seed: int | None = Field(default=None, ge=0)
-    max_retries: int = Field(default=3, ge=0, description="retries after an error of the network or server")
-    structured_outputs: Literal["auto", "json_schema", "json_object", "off"] = "auto"
-    logprobs: Literal["auto"] | bool = "auto"
-    price: Price | None = None
+    backend: Annotated[BackendName, Effect.ON_RESULTS] = "offline"
+    api_base: Annotated[str | None, Effect.NONE] = None
+    api_key_env: Annotated[str | None, Effect.NONE] = None
+    fallback_backend: Annotated[BackendName | None, Effect.ON_RESULTS] = None
+    fallback_api_base: Annotated[str | None, Effect.NONE] = None
+    fallback_api_key_env: Annotated[str | None, Effect.NONE] = None
+    temperature: Annotated[float | None, Effect.ON_RESULTS] = Field(
+        default=0.0, ge=0, le=2, description="null: the default of the model"
+    )
+    top_p: Annotated[float | None, Effect.ON_RESULTS] = Field(default=None, gt=0, le=1)
+    seed: Annotated[int | None, Effect.ON_RESULTS] = Field(default=None, ge=0)
+    max_retries: Annotated[int, Effect.NONE] = Field(
+        default=3, ge=0, description="retries after an error of the network or server"
+    )
+    structured_outputs: Annotated[StructuredOutputs, Effect.ON_RESULTS] = "auto"
+    logprobs: Annotated[Literal["auto"] | bool, Effect.ON_RESULTS] = "auto"
+    price: Annotated[Price | None, Effect.NONE] = None
 
     @property
     def is_offline(self) -> bool:
@@ -117,10 +161,10 @@ class PlannerConfig(StageConfig):
     the flags. With ``check`` it writes all seven keys, as in the paper, and the rules only say what they would change.
     """
 
-    top_p: float | None = Field(default=0.1, gt=0, le=1)
-    sees_images: bool = True
-    on_failure: Literal["error", "rules"] = "error"
-    rules: PlanRules = "fill"
+    top_p: Annotated[float | None, Effect.ON_RESULTS] = Field(default=0.1, gt=0, le=1)
+    sees_images: Annotated[bool, Effect.ON_RESULTS] = True
+    on_failure: Annotated[Literal["error", "rules"], Effect.ON_RESULTS] = "error"
+    rules: Annotated[PlanRules, Effect.ON_RESULTS] = "fill"
 
 
 class ExecutorConfig(StageConfig):
@@ -130,7 +174,7 @@ class ExecutorConfig(StageConfig):
     model was better (``docs/methods.md``). For other questions, the model always selects the tools.
     """
 
-    select: Literal["table", "model"] = "table"
+    select: Annotated[Literal["table", "model"], Effect.ON_RESULTS] = "table"
 
 
 class ReplanConfig(StageConfig):
@@ -139,7 +183,7 @@ class ReplanConfig(StageConfig):
     The specification sets 512 tokens. A model that reasons before it answers needs more.
     """
 
-    max_tokens: Annotated[int, Ge(1)] = 512
+    max_tokens: MaxTokens = 512
 
 
 class SummarizerConfig(StageConfig):
@@ -149,8 +193,8 @@ class SummarizerConfig(StageConfig):
     chooses a letter from A (Excellent) to E (Bad), as in the paper. Any other model writes the probabilities.
     """
 
-    max_tokens: Annotated[int, Ge(1)] = 512
-    rating: Rating = "level"
+    max_tokens: MaxTokens = 512
+    rating: Annotated[Rating, Effect.ON_RESULTS] = "level"
 
 
 class LevelsConfig(StageConfig):
@@ -160,10 +204,10 @@ class LevelsConfig(StageConfig):
     on.
     """
 
-    max_tokens: Annotated[int, Ge(1)] = 1
-    structured_outputs: Literal["auto", "json_schema", "json_object", "off"] = "off"
-    logprobs: Literal["auto"] | bool = True
-    prompt: LevelsPrompt = "q-realign"
+    max_tokens: MaxTokens = 1
+    structured_outputs: Annotated[StructuredOutputs, Effect.ON_RESULTS] = "off"
+    logprobs: Annotated[Literal["auto"] | bool, Effect.ON_RESULTS] = True
+    prompt: Annotated[LevelsPrompt, Effect.ON_RESULTS] = "q-realign"
 
     @field_validator("backend")
     @classmethod
@@ -173,7 +217,7 @@ class LevelsConfig(StageConfig):
         return backend
 
 
-class FusionConfig(Section):
+class FusionConfig(RunSection):
     """The parameters that combine tool scores and the model's probabilities into one score.
 
     Their defaults, ``eta`` 1 and ``model_error`` 0, are the paper's formula, except for the mean of the tool scores:
@@ -185,14 +229,16 @@ class FusionConfig(Section):
     excludes these keys. ``fusion: FILE`` is a short form. A relative path starts at the configuration's folder.
     """
 
-    eta: float | None = Field(
+    eta: Annotated[float | None, Effect.ON_RESULTS] = Field(
         default=None, ge=0, description="1 / (2 s^2); s: standard error of the tool mean in levels"
     )
-    model_error: float | None = Field(default=None, ge=0, description="standard error of the model's rating in levels")
-    mean: Literal["plain"] | None = Field(
+    model_error: Annotated[float | None, Effect.ON_RESULTS] = Field(
+        default=None, ge=0, description="standard error of the model's rating in levels"
+    )
+    mean: Annotated[Literal["plain"] | None, Effect.ON_RESULTS] = Field(
         default=None, description="plain: every executed tool counts equally in the tool mean"
     )
-    profile: str | None = Field(
+    profile: Annotated[str | None, Effect.BY_CONTENT] = Field(
         default=None, min_length=1, description="path of a fusion profile, instead of eta and model_error"
     )
 
@@ -227,7 +273,7 @@ class FusionConfig(Section):
         return self.model_copy(update={**unset, **other.model_dump(exclude_unset=True)})
 
 
-class Config(Section, AdapterKey, ModelKeys, ImageSettings):  # type: ignore[misc]  # mypy: is Section frozen?
+class Config(RunSection, AdapterKey, ModelKeys, ImageSettings):  # type: ignore[misc]  # mypy: is Section frozen?
     """A complete configuration; the classes of ``configs/options.py`` describe the keys that are inherited from there.
 
     Attributes:
@@ -244,19 +290,27 @@ class Config(Section, AdapterKey, ModelKeys, ImageSettings):  # type: ignore[mis
         pyiqa: The pyiqa metrics to add to the toolbox; they need the extra ``pyiqa``.
     """
 
-    planner: PlannerConfig = PlannerConfig()
-    executor: ExecutorConfig = ExecutorConfig()
-    summarizer: SummarizerConfig = SummarizerConfig()
-    replan: ReplanConfig = ReplanConfig()
-    levels: LevelsConfig | None = Field(
+    planner: Annotated[PlannerConfig, Effect.BY_CONTENT] = PlannerConfig()
+    executor: Annotated[ExecutorConfig, Effect.BY_CONTENT] = ExecutorConfig()
+    summarizer: Annotated[SummarizerConfig, Effect.BY_CONTENT] = SummarizerConfig()
+    replan: Annotated[ReplanConfig, Effect.BY_CONTENT] = ReplanConfig()
+    levels: Annotated[LevelsConfig | None, Effect.BY_CONTENT] = Field(
         default=None, description="a model that rates the image in place of the summarizer stage"
     )
-    keep_history: bool = Field(default=False, description="keep DSPy's history of calls, with images as hash and size")
-    attempts: int = Field(default=3, ge=1, le=10, description="most requests per stage to get a usable answer")
-    max_replan_iterations: int = Field(default=2, ge=0, le=10)
-    fusion: FusionConfig = FusionConfig()
-    tool_curves: str = Field(default="default", description="a shipped set of tool curves, or a YAML file")
-    pyiqa: list[str] = Field(default=[], description="pyiqa metrics to add to the toolbox (needs the pyiqa extra)")
+    keep_history: Annotated[bool, Effect.ON_RESULTS] = Field(
+        default=False, description="keep DSPy's history of calls, with images as hash and size"
+    )
+    attempts: Annotated[int, Effect.ON_RESULTS] = Field(
+        default=3, ge=1, le=10, description="most requests per stage to get a usable answer"
+    )
+    max_replan_iterations: Annotated[int, Effect.ON_RESULTS] = Field(default=2, ge=0, le=10)
+    fusion: Annotated[FusionConfig, Effect.ON_RESULTS] = FusionConfig()
+    tool_curves: Annotated[str, Effect.BY_CONTENT] = Field(
+        default="default", description="a shipped set of tool curves, or a YAML file"
+    )
+    pyiqa: Annotated[list[str], Effect.ON_RESULTS] = Field(
+        default=[], description="pyiqa metrics to add to the toolbox (needs the pyiqa extra)"
+    )
 
     @field_validator(*STAGES, mode="before")
     @classmethod

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TextIO
 import dspy
 
 from agenticiqa.configs import STAGES, Config, FusionConfig, Price, load_config
-from agenticiqa.configs.options import ImageSettings
+from agenticiqa.configs.options import Effect, ImageSettings
 from agenticiqa.programs.backends.call_log import NO_HISTORY
 from agenticiqa.programs.backends.choice import AMBIENT, without_place
 from agenticiqa.programs.backends.connect import backend_name, connect
@@ -383,8 +383,8 @@ class AgenticIQA(SavedProgram):
     @property
     def settings(self) -> dict[str, Any]:
         """The arguments, other than the stages, that affect results."""
-        images = asdict(self.image_settings)
-        del images["max_pixels"]  # a larger limit changes no result
+        recorded = Config.keys_with(Effect.ON_RESULTS)
+        images = {key: value for key, value in asdict(self.image_settings).items() if key in recorded}
         return {"max_replan_iterations": self.max_replan_iterations, **images}
 
 

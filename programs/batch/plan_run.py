@@ -12,7 +12,7 @@ from typing import Any
 
 import dspy
 
-from agenticiqa.configs import STAGES, Config, StageConfig
+from agenticiqa.configs import Config, StageConfig
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.engine import Model
 from agenticiqa.programs.batch.job import Job
@@ -61,25 +61,11 @@ def plan_run(config: Config, jobs: Sequence[Job], results: ResultsFile | None) -
     return RunPlan(program, settings, jobs, todo, resumed.again, resumed.incomplete)
 
 
-# Settings of the connection may change when a run is resumed; models and prompts may not.
-TRANSPORT = frozenset(
-    {
-        "api_base",
-        "fallback_api_base",
-        "api_key_env",
-        "fallback_api_key_env",
-        "timeout",
-        "max_retries",
-        "price",
-    }
-)
-
-
 def run_settings(program: dspy.Module, config: Config) -> dict[str, Any]:
     """Return the settings that determine the results of ``program``, made from ``config``, as plain JSON types.
 
     - ``version``: the version of this package
-    - ``config``: the resolved configuration, without connection settings, the cache, and what offline stages ignore
+    - ``config``: the keys of the resolved configuration that change results, without what offline stages ignore
     - ``tool_curves``: a digest of the curves and their residuals, independent of the name of their file
     - ``prompts``: a digest of instructions, field descriptions and worked examples, tuned or not
     - ``asked``: the form of answer first requested from the first model of each predictor
@@ -88,14 +74,11 @@ def run_settings(program: dspy.Module, config: Config) -> dict[str, Any]:
     included by their content. Raises ToolError if the tool curves cannot be read, and UserError if one of these cannot.
     """
     config = config.with_tuned_fusion().in_mode()
-    resolved: dict[str, Any] = config.model_dump(
-        mode="json", exclude={"cache", "max_pixels", "mode", "tool_curves", "levels", "prompts", *STAGES}
-    )
-    resolved |= {name: _stage(section) for name, section in config.sections.items()}
-    if config.fusion.profile is not None:
-        resolved["fusion"]["profile"] = digest(read_fusion_profile(config.fusion.profile).model_dump(mode="json"))
-    if resolved.pop("adapter") is not None:
-        resolved["adapter"] = adapter_in(config.adapter or "").about["digest"]
+    resolved = config.recorded() | {name: _stage(section) for name, section in config.sections.items()}
+    profile = config.fusion.profile
+    resolved["fusion"]["profile"] = profile and digest(read_fusion_profile(profile).model_dump(mode="json"))
+    if config.adapter is not None:
+        resolved["adapter"] = adapter_in(config.adapter).about["digest"]
     curves = {
         tool: [curve.betas, curve.raw_range, curve.residual]
         for tool, curve in read_tool_curves(config.tool_curves).items()
@@ -113,7 +96,7 @@ def _stage(stage: StageConfig) -> dict[str, Any]:
     if stage.is_offline:
         return {"backend": stage.backend}
     # The backend comes first, because an error about other settings names the first difference.
-    return {"backend": stage.backend, **stage.model_dump(mode="json", exclude=set(TRANSPORT))}
+    return {"backend": stage.backend, **stage.recorded()}
 
 
 def asked_of(program: dspy.Module) -> Mapping[str, Mapping[str, Any]]:

@@ -100,25 +100,41 @@ examples:
 exit status: 0 the page was written, 1 it was not or some photos have no score, 2 wrong usage
 """
 
-CONFIG = Option("--config FILE", "read this configuration file (default: $AGENTICIQA_CONFIG; if not set, run offline)")
+CONFIG = Option(
+    "--config FILE",
+    "read this configuration file (default: $AGENTICIQA_CONFIG; if not set, run offline)",
+    with_shards=True,
+)
 MODEL: Options = (
     Option(
         "--backend B",
         "use this model for every stage: openai.gpt-4o, vllm.MODEL, ... or offline. Run `agenticiqa backends` for the "
         "list of providers",
+        with_shards=True,
     ),
-    Option("--api-base URL", "send the requests of --backend to this OpenAI-compatible server"),
-    Option("--api-key-env NAME", "the environment variable with the key of that server"),
-    Option("--price IN,OUT", "the price of the model in USD per million tokens, such as 2.5,10, if it is not known"),
+    Option("--api-base URL", "send the requests of --backend to this OpenAI-compatible server", with_shards=True),
+    Option("--api-key-env NAME", "the environment variable with the key of that server", with_shards=True),
+    Option(
+        "--price IN,OUT",
+        "the price of the model in USD per million tokens, such as 2.5,10, if it is not known",
+        with_shards=True,
+    ),
     CONFIG,
 )
 LIMITS: Options = (
-    Option("--max-calls N", "stop before more than N calls to a model (default: no limit)", int, at_least=0),
+    Option(
+        "--max-calls N",
+        "stop before more than N calls to a model (default: no limit)",
+        int,
+        at_least=0,
+        with_shards=True,
+    ),
     Option(
         "--max-usd M",
         "stop before the cost exceeds M US dollars (default: no limit)",
         float,
         at_least=0,
+        with_shards=True,
     ),
 )
 OFFLINE = "Without a model, the program runs offline and sends nothing."
@@ -127,7 +143,7 @@ MODELS = Group(
 )
 MODELS_FUSED = replace(MODELS, options=(*MODELS.options, *keys(FusionKey)))
 REFERENCE: Options = (
-    Option("--resize-reference", "scale a reference of another size to the size of the image", bool),
+    Option("--resize-reference", "scale a reference of another size to the size of the image", bool, with_shards=True),
     *keys(ImageKeys),
 )
 WORKERS_OPTION = Option(
@@ -136,6 +152,7 @@ WORKERS_OPTION = Option(
     f"processor core, {WORKERS} with a model, 1 with ollama, llamacpp and lmstudio)",
     int,
     at_least=1,
+    with_shards=True,
 )
 WITHOUT_MODEL = replace(WORKERS_OPTION, help="process N images in parallel (default: one per processor core)")
 DRY_RUN = Option("--dry-run", "print the expected calls, tokens and USD; send nothing", bool)
@@ -161,7 +178,12 @@ TABLES: Options = (
     Option("--csv FILE", "write a table with one row per image (-: stdout)", Path),
     RAW_CSV,
 )
-QUERY = Option("--query Q", f'ask this question about each image (default: "{DEFAULT_QUERY}")', default=DEFAULT_QUERY)
+QUERY = Option(
+    "--query Q",
+    f'ask this question about each image (default: "{DEFAULT_QUERY}")',
+    default=DEFAULT_QUERY,
+    with_shards=True,
+)
 SAVE_MAPS = Option(
     "--save-maps DIR",
     "draw each image, a map of its damaged areas and its scores into a PNG in DIR. DIR gets the same subfolders as the "
@@ -184,6 +206,7 @@ ASSESS: Options = (
                 nargs="*",
                 dest="images",
                 default=(),
+                with_shards=True,
             ),
             Option(
                 "--jobs FILE",
@@ -198,6 +221,7 @@ ASSESS: Options = (
         "--reference FILE",
         "compare with this pristine original, or with a folder of originals. In a folder, the original with the same "
         "relative path is used, otherwise the one with the same file name, if there is exactly one",
+        with_shards=True,
     ),
     *REFERENCE,
     QUERY,
@@ -206,6 +230,7 @@ ASSESS: Options = (
         "add one option to choose from (repeatable, 2 to 26 times). The answer is then a letter: A is the first option",
         dest="options",
         several=True,
+        with_shards=True,
     ),
     MODELS_FUSED,
     Group(
@@ -226,28 +251,39 @@ ASSESS: Options = (
                 "can then also be a glob, an s3:// or gs:// address, a .csv or .parquet table, a .tar shard or a "
                 "folder saved with save_to_disk() of Hugging Face datasets. After an interruption, run the same "
                 "command again to continue",
+                with_shards=True,
             ),
         ),
         one_of=True,
     ),
-    Option("--shard-images N", "put N images into each shard of --parquet (default: 256)", int, 256, at_least=1),
+    Option(
+        "--shard-images N",
+        "put N images into each shard of --parquet (default: 256)",
+        int,
+        256,
+        at_least=1,
+        with_shards=True,
+    ),
     Option(
         "--engine",
         "choose where --parquet runs (default: local). With ray, it runs on the Ray cluster at $RAY_ADDRESS (if not "
         "set, one is started here), and --workers is the number of worker processes",
         choices=("local", "ray"),
         default="local",
+        with_shards=True,
     ),
     Option(
         "--in-flight N",
         "with --engine ray, send at most N requests to a server at a time, from all workers (default: no limit)",
         int,
         at_least=1,
+        with_shards=True,
     ),
     Option(
         "--resume",
         "skip images that already have a result in the --jsonl FILE, for the same image content, question and settings",
         bool,
+        with_shards=True,  # a run in shards always continues
     ),
     SAVE_MAPS,
     Group(

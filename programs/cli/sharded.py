@@ -4,12 +4,14 @@ from argparse import Namespace
 from collections.abc import Iterator
 from dataclasses import replace
 
+from agenticiqa.configs.options import flat
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.connect import workers_for
 from agenticiqa.programs.backends.run_context import within
 from agenticiqa.programs.batch.plan_run import run_settings
 from agenticiqa.programs.cli import render
-from agenticiqa.programs.cli.options import models_of, print_models, settings_from
+from agenticiqa.programs.cli.commands import COMMANDS
+from agenticiqa.programs.cli.options import given, models_of, print_models, settings_from
 from agenticiqa.programs.cli.output_paths import check_outputs
 from agenticiqa.programs.cli.printable import print_error, print_note
 from agenticiqa.programs.cli.sinks import print_incomplete, print_unfitted
@@ -21,16 +23,12 @@ from agenticiqa.programs.scale.plan_shards import SharedQuestion
 from agenticiqa.programs.scale.run_shards import RunOfShards, assess_here, run_shards
 from agenticiqa.programs.scale.shard_assessor import ShardOutcome, ShardRun
 
-# Options that need all images or results in memory, which a run in shards does not keep.
-NOT_WITH_SHARDS = ("jobs", "save_maps", "html", "csv", "worst", "fail_under", "dry_run", "batch")
-
 
 def run(args: Namespace) -> int:
     """Assess the named images into a Parquet file for each shard; the exit status says whether all succeeded."""
-    if unsuitable := [name for name in NOT_WITH_SHARDS if getattr(args, name) not in (None, False)]:
-        raise UserError(
-            f"--{unsuitable[0].replace('_', '-')} does not work with --parquet: leave it out, or use --jsonl"
-        )
+    others = tuple(option for option in flat(COMMANDS[args.command].options) if not option.with_shards)
+    if unsuitable := given(args, others):
+        raise UserError(f"{unsuitable[0]} does not work with --parquet: leave it out, or use --jsonl")
     config, workers, limits = settings_from(args)
     check_outputs(args, (), config, written=written_in(args.parquet))
     settings = run_settings(AgenticIQA.from_config(config), config)

@@ -12,10 +12,11 @@ from typing import Any
 import dspy
 import numpy as np
 import pytest
+from annotated_types import Ge
 from PIL import Image
 
 from agenticiqa.configs import Config
-from agenticiqa.configs.options import ImageSettings
+from agenticiqa.configs.options import Effect, ImageSettings
 from agenticiqa.programs import AgenticIQA
 from agenticiqa.programs.errors import UserError, WrongArgument
 from agenticiqa.programs.images.pairs import load_checked
@@ -177,20 +178,27 @@ def test_a_program_has_a_short_repr(program: AgenticIQA) -> None:
 # --- images ----------------------------------------------------------------------------------------------------------
 
 
+def another_value(setting: str) -> bool | int:
+    """Return a value of a setting of images that accepts the photo: its least value, or one above its default."""
+    field = Config.model_fields[setting]
+    if isinstance(field.default, bool):
+        return not field.default
+    return field.default + 1 if field.default is not None else next(m.ge for m in field.metadata if isinstance(m, Ge))
+
+
 @pytest.mark.parametrize("setting", [each.name for each in fields(ImageSettings)])
 def test_every_setting_of_images_comes_from_the_configuration_to_the_code_that_loads_them(
     setting: str, photo: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A field of ``ImageSettings`` needs no other line to be a key, to be used, and to be part of a run's settings."""
-    default = getattr(ImageSettings(), setting)
-    changed = not default if isinstance(default, bool) else 100_000
+    """A field of ``ImageSettings`` needs no other line to be a key, to be used, and to be recorded as it declares."""
+    changed = another_value(setting)
     config = Config.model_validate({setting: changed})
     passed: list[ImageSettings] = []
     monkeypatch.setattr(reference, "load_checked", lambda *args, **_: passed.append(args[2]) or load_checked(*args))
     by_file, by_hand = AgenticIQA.from_config(config), AgenticIQA(image_settings=ImageSettings())
     by_file(photo, "Is it sharp?")
     assert passed == [replace(ImageSettings(), **{setting: changed})]
-    assert (by_file.settings == by_hand.settings) == (setting == "max_pixels"), "a larger limit changes no result"
+    assert (by_file.settings != by_hand.settings) == (setting in Config.keys_with(Effect.ON_RESULTS))
 
 
 def test_single_arguments_replace_the_same_settings_of_images() -> None:

@@ -4,13 +4,15 @@ import json
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import dspy
 import pytest
 
 from agenticiqa import configs
-from agenticiqa.configs import Config
+from agenticiqa.configs import STAGES, Config, StageConfig
+from agenticiqa.configs.options import Effect
+from agenticiqa.configs.schema import FusionConfig
 from agenticiqa.programs.batch.plan_run import run_settings
 from agenticiqa.programs.images.files import digest
 
@@ -28,7 +30,7 @@ def fingerprint(program: dspy.Module | None = None, **config: Any) -> str:
 
 
 VLLM = {"backend": "vllm.some-model", "api_base": "http://10.0.0.1:8000/v1"}
-ALL: Mapping[str, Any] = dict.fromkeys(configs.STAGES, VLLM)
+ALL: Mapping[str, Any] = dict.fromkeys(STAGES, VLLM)
 
 # What changed, the configuration before and after, and whether an image is assessed again.
 CHANGES: list[tuple[str, Mapping[str, Any], Mapping[str, Any], bool]] = [
@@ -56,6 +58,7 @@ CHANGES: list[tuple[str, Mapping[str, Any], Mapping[str, Any], bool]] = [
     ("price", {"planner": VLLM}, {"planner": {**VLLM, "price": {"input": 1, "output": 2}}}, False),
     ("name of the key", {"planner": VLLM}, {"planner": {**VLLM, "api_key_env": "MY_KEY"}}, False),
     ("cache", {}, {"cache": False}, False),
+    ("largest image", {}, {"max_pixels": 9}, False),
     ("settings of offline stages", {}, {"planner": {"sees_images": False}, "executor": {"temperature": 1.0}}, False),
 ]
 
@@ -66,6 +69,43 @@ def test_an_image_is_assessed_again_if_a_setting_of_its_result_changed(
 ) -> None:
     assert (fingerprint(**before) != fingerprint(**after)) == again
     assert len(fingerprint(**after)) == 16
+
+
+class Limited(Config):
+    """A configuration with two more keys, which nothing else knows."""
+
+    min_side: Annotated[int | None, Effect.NONE] = None
+    contrast: Annotated[float, Effect.ON_RESULTS] = 1
+
+
+def test_an_added_key_is_recorded_as_it_declares() -> None:
+    plain, limited, changed = (run_settings(Sharp(), config) for config in (Config(), Limited(min_side=9), Limited()))
+    assert limited == changed == {**plain, "config": {**plain["config"], "contrast": 1.0}}
+    assert digest(run_settings(Sharp(), Limited(contrast=2))) != digest(changed)
+
+
+@pytest.mark.parametrize("section", [Config, StageConfig, FusionConfig])
+def test_a_key_without_a_declared_effect_is_refused_when_its_class_is_defined(section: type) -> None:
+    with pytest.raises(TypeError, match=r"^Mine\.min_side declares no effect on results: annotate it with a member of"):
+        type("Mine", (section,), {"__annotations__": {"min_side": int}, "min_side": 1})
+
+
+# Another value of each key that is recorded by what it names or sets; None where a test of its own needs its files.
+BY_CONTENT: Mapping[str, Any] = {
+    **ALL,
+    "levels": {**VLLM, "prompt": "q-align"},
+    "mode": None,  # a row of CHANGES
+    "tool_curves": "table5",
+    "adapter": None,  # tests/eval/commands/test_calibrate_adapter.py
+    "prompts": None,  # the next test
+}
+
+
+def test_every_key_that_is_recorded_by_content_is_recorded() -> None:
+    assert BY_CONTENT.keys() == Config.keys_with(Effect.BY_CONTENT)
+    assert FusionConfig.keys_with(Effect.BY_CONTENT) == {"profile"}  # tests/programs/fusion/test_configured.py
+    for key, value in BY_CONTENT.items():
+        assert value is None or fingerprint(**{key: value}) != fingerprint(), key
 
 
 def test_prompts_and_worked_examples_count() -> None:

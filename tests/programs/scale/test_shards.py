@@ -5,6 +5,7 @@ import os
 import tarfile
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from agenticiqa.configs import Config
+from agenticiqa.configs.options import Option
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.batch.assess_many import assess_many
 from agenticiqa.programs.batch.job import Job
+from agenticiqa.programs.cli.commands import COMMANDS
 from agenticiqa.programs.cli.main import main
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.scale.open_shard import jobs_of
@@ -301,6 +304,29 @@ def test_outputs_are_checked_before_the_first_image(
         Path(blocked).touch()
     assert main(["assess", "album", "--parquet", blocked if blocked.startswith("/") else "scores"]) == 2
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "works"),
+    [
+        (["--markdown", "t.md"], False),
+        (["--fail-under", "0"], False),
+        (["--raw-csv"], False),
+        (["--batch"], False),
+        (["--resume", "--max-side", "64", "--no-cache", "--timeout", "9"], True),
+    ],
+)
+def test_an_option_of_assess_that_is_not_declared_for_shards_is_refused_with_them(
+    words: list[str], works: bool, album: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    added = Option("--markdown FILE", "write a table; the declaration of a new output says no more")
+    assess = COMMANDS["assess"]
+    monkeypatch.setitem(COMMANDS, "assess", replace(assess, options=(*assess.options, added)))
+    Path("scores").touch()  # the next error of a run whose options are accepted
+    assert main(["assess", "album", "--parquet", "scores", *words]) == 2
+    refused = f"{words[0]} does not work with --parquet: leave it out, or use --jsonl"
+    accepted = "scores: --parquet needs a folder, but this is a file; name another folder"
+    assert capsys.readouterr().err == f"agenticiqa: {accepted if works else refused}\n"
 
 
 def test_linked_members_of_a_tar_are_images_or_counted(album: Path) -> None:
