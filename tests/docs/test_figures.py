@@ -13,10 +13,11 @@ import pytest
 import shtab
 import yaml
 from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from agenticiqa.configs import STAGES, Config, load_config
-from agenticiqa.configs.options import SMALLEST_SENT, ModelKeys
+from agenticiqa.configs.options import SMALLEST_SENT, Effect, ModelKeys, flat
 from agenticiqa.configs.policy import GatePolicy
 from agenticiqa.configs.schema import FusionConfig, LevelsConfig, PlannerConfig, Price, StageConfig, SummarizerConfig
 from agenticiqa.configs.user_files import MOST_BYTES, MOST_PLAIN_BYTES
@@ -321,20 +322,49 @@ def words_of(annotation: Any) -> set[str]:
     return set().union(*map(words_of, get_args(annotation)))
 
 
-def test_every_key_of_a_configuration_stands_on_its_page_with_its_values_and_default() -> None:
+def range_of(field: FieldInfo) -> str:
+    """Return the bounds of a key as the page writes them; "" if every number is possible, or each above 0."""
+    bounds = {
+        name: getattr(part, name) for part in field.metadata for name in ("ge", "gt", "le") if hasattr(part, name)
+    }
+    match bounds:
+        case {"ge": low, "le": high}:
+            return f"{low} to {high}"
+        case {"gt": low, "le": high}:
+            return f"above {low}, up to {high}"
+        case {"ge": low} if low > 1:
+            return f"at least {low}"
+    return ""
+
+
+FLAGS = {option.name: {*option.flags} for option in flat(COMMANDS["assess"].options) if option.key}
+
+
+def check_row(key: str, field: FieldInfo, values: str, meaning: str) -> None:
+    """Compare the cells of a key, its values and its meaning, with its type, its bounds and its option."""
+    assert words_of(field.annotation) <= set(re.findall(r"`(.+?)`", values)), key
+    assert (bool in (field.annotation, *get_args(field.annotation))) == ("true or false" in values), key
+    assert range_of(field) in values, key
+    assert re.findall(r"\d+", re.sub("`.*?`", "", values)) == re.findall(r"\d+", range_of(field)), key
+    assert set(re.findall(r"`(--[\w-]+)`", meaning)) == FLAGS.get(key, set()), key
+
+
+def test_every_key_of_a_configuration_stands_on_its_page_with_its_values_default_and_option() -> None:
     for heading, model in (("Keys of the program", Config), ("Keys of fusion", FusionConfig), ("Keys of price", Price)):
         shown = keys_on_the_page(heading)
         assert shown.keys() == model.model_fields.keys(), heading
         for key, field in model.model_fields.items():
             is_required = field.default is PydanticUndefined
-            assert shown[key][1].strip("`") == ("required" if is_required else as_yaml(field.default)), key
-            assert words_of(field.annotation) <= set(re.findall(r"`(.+?)`", shown[key][0])), key
+            values, default, meaning = shown[key]
+            assert default.strip("`") == ("required" if is_required else as_yaml(field.default)), key
+            check_row(key, field, values, meaning)
 
 
 def test_every_key_of_a_section_stands_on_the_page_with_its_default_in_each_section() -> None:
     shown = keys_on_the_page("Keys of a section")
     assert shown.keys() == StageConfig.model_fields.keys()
-    for key, (values, default, _) in shown.items():
+    for key, (values, default, meaning) in shown.items():
+        check_row(key, StageConfig.model_fields[key], values, meaning)
         usual, *others = default.split("; ")
         own = {
             name.strip("`"): value
@@ -343,14 +373,20 @@ def test_every_key_of_a_section_stands_on_the_page_with_its_default_in_each_sect
         }
         for section, model in SECTIONS.items():
             assert own.get(section, usual).strip("`") == as_yaml(model.model_fields[key].default), (section, key)
-            assert words_of(model.model_fields[key].annotation) <= set(re.findall(r"`(.+?)`", values)), key
     text = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
     for section, model in SECTIONS.items():
         for key in model.model_fields.keys() - StageConfig.model_fields.keys():
-            row = re.search(rf"^\| `{section}` \| `{key}` \| (.+?) \| `(.+?)` \|", text, re.M)
+            row = re.search(rf"^\| `{section}` \| `{key}` \| (.+?) \| `(.+?)` \| (.+?) \|$", text, re.M)
             assert row, f"{section}: {key} has no row"
             assert row[2] == as_yaml(model.model_fields[key].default)
-            assert words_of(model.model_fields[key].annotation) <= set(re.findall(r"`(.+?)`", row[1]))
+            check_row(key, model.model_fields[key], row[1], row[3])
+
+
+def test_the_page_about_resume_names_every_key_that_may_change() -> None:
+    text = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
+    (named,) = re.findall(r"^These keys may change, .*?\. ", text, re.M | re.S)
+    keys = set().union(*(model.keys_with(Effect.NONE) for model in (Config, *SECTIONS.values(), FusionConfig)))
+    assert set(re.findall(r"`(\w+)`", named)) == keys
 
 
 def test_the_table_of_results_has_every_key_of_a_result_and_of_its_reference_check() -> None:
