@@ -74,20 +74,20 @@ def test_an_image_is_assessed_again_if_a_setting_of_its_result_changed(
 class Limited(Config):
     """A configuration with two more keys, which nothing else knows."""
 
-    min_side: Annotated[int | None, Effect.NONE] = None
+    lowest: Annotated[int | None, Effect.NONE] = None
     contrast: Annotated[float, Effect.ON_RESULTS] = 1
 
 
 def test_an_added_key_is_recorded_as_it_declares() -> None:
-    plain, limited, changed = (run_settings(Sharp(), config) for config in (Config(), Limited(min_side=9), Limited()))
+    plain, limited, changed = (run_settings(Sharp(), config) for config in (Config(), Limited(lowest=9), Limited()))
     assert limited == changed == {**plain, "config": {**plain["config"], "contrast": 1.0}}
     assert digest(run_settings(Sharp(), Limited(contrast=2))) != digest(changed)
 
 
 @pytest.mark.parametrize("section", [Config, StageConfig, FusionConfig])
 def test_a_key_without_a_declared_effect_is_refused_when_its_class_is_defined(section: type) -> None:
-    with pytest.raises(TypeError, match=r"^Mine\.min_side declares no effect on results: annotate it with a member of"):
-        type("Mine", (section,), {"__annotations__": {"min_side": int}, "min_side": 1})
+    with pytest.raises(TypeError, match=r"^Mine\.lowest declares no effect on results: annotate it with a member of"):
+        type("Mine", (section,), {"__annotations__": {"lowest": int}, "lowest": 1})
 
 
 # Another value of each key that is recorded by what it names or sets; None where a test of its own needs its files.
