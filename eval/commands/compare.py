@@ -15,7 +15,7 @@ from agenticiqa.programs.cli import compare_images
 from agenticiqa.programs.cli.arguments import COMPARE_IMAGES
 from agenticiqa.programs.cli.options import given
 from agenticiqa.programs.cli.output_paths import check_outputs, write_all
-from agenticiqa.programs.cli.printable import is_stdout, print_note, write_csv, write_output
+from agenticiqa.programs.cli.printable import csv_for, is_stdout, print_note
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.finding import is_name_of_image
@@ -36,10 +36,7 @@ def run(args: Namespace) -> int:
     texts = {form: "\n".join(map(FORMS[form], report.tables)) for form in ("markdown", "latex")}
     done = write_all(
         [
-            *(
-                (f"table ({form})", vars(args)[form], partial(write_output, vars(args)[form], texts[form]))
-                for form in texts
-            ),
+            *((f"table ({form})", vars(args)[form], partial(texts.__getitem__, form)) for form in texts),
             *csv_outputs(args.csv, {table.title: comma_separated(table) for table in report.tables}),
         ]
     )
@@ -48,7 +45,7 @@ def run(args: Namespace) -> int:
     return OK if all(done) else SOME_FAILED
 
 
-def csv_outputs(file: Path | None, tables: Mapping[str, str]) -> Iterator[tuple[str, Path, Callable[[], None]]]:
+def csv_outputs(file: Path | None, tables: Mapping[str, str]) -> Iterator[tuple[str, Path, Callable[[], str]]]:
     """Yield each table as an output for ``write_all``: the first to ``file``, others beside it, named by title.
 
     Stdout gets only the first one; a note names the tables that are omitted.
@@ -56,7 +53,7 @@ def csv_outputs(file: Path | None, tables: Mapping[str, str]) -> Iterator[tuple[
     if file is None:
         return
     (first, text), *others = tables.items()
-    yield "table (csv)", file, partial(write_csv, file, text)
+    yield "table (csv)", file, partial(csv_for, file, text)
     if is_stdout(file):
         if others:
             names = ", ".join(title for title, _ in others)
@@ -64,7 +61,7 @@ def csv_outputs(file: Path | None, tables: Mapping[str, str]) -> Iterator[tuple[
         return
     for title, text in others:
         beside = file.with_stem(f"{file.stem}-{re.sub(r'[^a-z0-9]+', '-', title.lower()).strip('-')}")
-        yield f"table {title!r} (csv)", beside, partial(write_csv, beside, text)
+        yield f"table {title!r} (csv)", beside, partial(csv_for, beside, text)
 
 
 def _refuse_folder_of_images(path: Path) -> None:

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from agenticiqa.eval.report.model import comma_separated, latex, with_titles
 from agenticiqa.eval.report.page.kept_run import KeptRun, read_run
-from agenticiqa.eval.report.page.pages import report_of, write_page
+from agenticiqa.eval.report.page.pages import page_text, report_of
 from agenticiqa.eval.report.rating_tables import numbers
 from agenticiqa.eval.report.run_scores import names_of
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.results_file import question_of
 from agenticiqa.programs.cli.output_paths import check_outputs, write_all
 from agenticiqa.programs.cli.overview import table_text, write_files
-from agenticiqa.programs.cli.printable import write_csv, write_output
+from agenticiqa.programs.cli.printable import csv_for
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.page.entry import entry_of, worst_key
@@ -43,10 +43,10 @@ def run(args: Namespace) -> int:
     csv = comma_separated(numbers({run.name: run.figures for run in ratings}) if ratings else together(questions))
     done = write_all(
         [
-            ("page", args.html, lambda: write_page(runs, args.html, args.mos_range)),
-            ("table (markdown)", args.markdown, lambda: write_output(args.markdown, with_titles(tables))),
-            ("table (latex)", args.latex, lambda: write_output(args.latex, "\n".join(map(latex, tables)))),
-            ("table (csv)", args.csv, lambda: write_csv(args.csv, csv)),
+            ("page", args.html, lambda: page_text(runs, args.html, args.mos_range)),
+            ("table (markdown)", args.markdown, lambda: with_titles(tables)),
+            ("table (latex)", args.latex, lambda: "\n".join(map(latex, tables))),
+            ("table (csv)", args.csv, lambda: csv_for(args.csv, csv)),
         ]
     )
     if not done:

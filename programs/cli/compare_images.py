@@ -75,7 +75,7 @@ class Comparison(Sink):
         for rank, row in enumerate(ranked, 1):
             row["rank"] = rank
         tables = {"Ranking, best first": ranking(ranked), "Metrics": metrics(ranked)}
-        pages = [("page", args.html, lambda: _write_page(args.html, ranked, tables, summary.failed))]
+        pages = [("page", args.html, lambda: _page(args.html, ranked, tables, summary.failed))]
         is_written = all(write_all(pages))
         if args.json:
             print(json_text({"images": ranked, "failed": summary.failed}, indent=2))
@@ -126,7 +126,8 @@ def _with_bytes(job: Job, row: Row) -> Row:
     return {**row, "bytes": size, "bits_per_pixel": None if size is None else round(8 * size / (width * height), 4)}
 
 
-def _write_page(page: Path, rows: Sequence[Row], tables: dict[str, Lines], failed: Sequence[str]) -> None:
+def _page(page: Path, rows: Sequence[Row], tables: dict[str, Lines], failed: Sequence[str]) -> str:
+    """Return the page, and write its thumbnails and maps to a folder beside it."""
     folder = folder_beside(page)
     wanted = [ThumbnailRequest(row["image"], row["image_sha256"]) for row in rows]
     pictures = [*write_thumbnails(wanted, folder, side=SIDE)]
@@ -142,7 +143,7 @@ def _write_page(page: Path, rows: Sequence[Row], tables: dict[str, Lines], faile
             write_atomically(folder / name, made.webp)
             maps[row["image"]] = name, made.caption
     entries = [entry_of(row) for row in rows]
-    write_atomically(page, comparison_page(entries, pictures, maps, tables, failed, page))
+    return comparison_page(entries, pictures, maps, tables, failed, page)
 
 
 def row_with_metrics(tools: Mapping[str, Tool], to_row: Callable[[Assessment], Row], result: Assessment) -> Row:

@@ -14,7 +14,7 @@ from agenticiqa.programs.batch.gate import GateResult, add_assessment, checked, 
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.output_paths import check_outputs, write_all
-from agenticiqa.programs.cli.printable import is_stdout, json_text, print_error, print_note, write_csv, write_output
+from agenticiqa.programs.cli.printable import csv_for, is_stdout, json_text, print_error, print_note
 from agenticiqa.programs.cli.status import BELOW, OK, SOME_FAILED, USAGE
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images import path_of
@@ -116,9 +116,9 @@ def show(results: Sequence[GateResult], jobs: Sequence[Job], args: Namespace) ->
     rows = "".join(f"{json_text(result.to_dict())}\n" for result in results)
     done = write_all(
         [
-            ("results file", args.jsonl, lambda: write_output(args.jsonl, rows)),
-            ("table", args.csv, lambda: write_csv(args.csv, table_text(in_order))),
-            ("contact sheet", args.html, lambda: write_sheet(args.html, results, jobs)),
+            ("results file", args.jsonl, lambda: rows),
+            ("table", args.csv, lambda: csv_for(args.csv, table_text(in_order))),
+            ("contact sheet", args.html, lambda: sheet_text(args.html, results, jobs)),
         ]
     )
     if args.json:
@@ -140,8 +140,8 @@ def table_text(results: Sequence[GateResult]) -> str:
     return csv_text([("image", "accepted", "reasons", "why", *MEASURED), *lines])
 
 
-def write_sheet(page: Path, results: Sequence[GateResult], jobs: Sequence[Job]) -> None:
-    """Write the page of the results of these jobs, the refused ones first, filtered by reason. Raises OSError."""
+def sheet_text(page: Path, results: Sequence[GateResult], jobs: Sequence[Job]) -> str:
+    """Return the page of the results of these jobs, the refused ones first, filtered by reason. Raises OSError."""
     from agenticiqa.programs.cli import overview  # an import of DSPy
     from agenticiqa.programs.page.entry import VERDICTS, Entry, SheetCard
 
@@ -153,7 +153,7 @@ def write_sheet(page: Path, results: Sequence[GateResult], jobs: Sequence[Job]) 
         entry = Entry(result.image, _sha256(job), None, shown={"measured": measured} if measured else {})
         cards[job] = SheetCard(entry, _verdict(result), _why(result), [*result.reasons] or ["accepted"])
     accepted = sum(result.accepted for _, result in pairs)
-    overview.write_sheet(page, cards, f"Accepted photos: {accepted} of {len(pairs)}", template=VERDICTS)
+    return overview.sheet_text(page, cards, f"Accepted photos: {accepted} of {len(pairs)}", template=VERDICTS)
 
 
 def _sha256(job: Job) -> str:

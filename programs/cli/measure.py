@@ -12,7 +12,7 @@ from agenticiqa.programs.backends.cores import available_cores
 from agenticiqa.programs.batch.find_jobs import find_jobs
 from agenticiqa.programs.batch.job import Job, failure_text
 from agenticiqa.programs.cli.output_paths import check_outputs, write_all
-from agenticiqa.programs.cli.printable import json_text, print_error, write_csv
+from agenticiqa.programs.cli.printable import csv_for, json_text, print_error
 from agenticiqa.programs.cli.status import OK, SOME_FAILED, USAGE
 from agenticiqa.programs.errors import ToolError, UserError
 from agenticiqa.programs.images import name_of
@@ -114,7 +114,7 @@ def show(tools: Sequence[Tool], rows: Sequence[Measurement], args: Namespace, *,
         print(json_text(rows, indent=2))
     elif args.csv:
         table = table_of_values(tools, rows)
-        if not all(write_all([("table", args.csv, lambda: write_csv(args.csv, table))])):
+        if not all(write_all([("table", args.csv, lambda: csv_for(args.csv, table))])):
             print_error("the values are printed to stdout instead")
             print(table, end="")
             return False

@@ -2,6 +2,7 @@
 
 import os
 import secrets
+import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ from agenticiqa.programs.cli.parser import OUTPUT_FOLDERS, OUTPUTS
 from agenticiqa.programs.cli.printable import is_stdout, print_error, print_note
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images import path_of
-from agenticiqa.programs.images.files import printable_path
+from agenticiqa.programs.images.files import printable_path, write_atomically
 
 if TYPE_CHECKING:  # light commands have no configuration
     from agenticiqa.configs import Config
@@ -110,18 +111,22 @@ def _named(args: Namespace) -> Iterator[str]:
                 yield os.fspath(item)
 
 
-def write_all(outputs: Iterable[tuple[str, Path | str | None, Callable[[], None]]]) -> list[bool]:
+def write_all(outputs: Iterable[tuple[str, Path | str | None, Callable[[], str]]]) -> list[bool]:
     """Write each requested output, even after another one failed; return whether each was written.
 
-    An output is its name in messages, its path (``None`` if not requested), and the function that writes it. An OSError
-    is printed in one line, not raised.
+    An output is its name in messages, its path (``None`` if not requested), and the function that makes its text. A
+    file is written atomically, and ``-`` is stdout. An OSError is printed in one line, not raised.
     """
     done = []
-    for name, path, write in outputs:
+    for name, path, make in outputs:
         if path is None:
             continue
         try:
-            write()
+            text = make()
+            if is_stdout(path):
+                sys.stdout.write(text)
+            else:
+                write_atomically(path, text)
         except OSError as error:
             print_error(f"{printable_path(path)}: cannot be written ({error.strerror or error})")
             done.append(False)

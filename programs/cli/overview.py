@@ -3,8 +3,9 @@
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from agenticiqa.programs.backends.cores import available_cores
@@ -14,11 +15,11 @@ from agenticiqa.programs.batch.plan_run import RunPlan, absolute, offsets_of_lat
 from agenticiqa.programs.batch.results_file import ResultsFile, Row, question_of
 from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.output_paths import write_all
-from agenticiqa.programs.cli.printable import counted, is_stdout, print_error, write_csv
+from agenticiqa.programs.cli.printable import counted, csv_for, is_stdout, print_error
 from agenticiqa.programs.cli.sinks import RunState, Sink
 from agenticiqa.programs.cli.status import BELOW, OK, SOME_FAILED, UNSCORED, worst
 from agenticiqa.programs.errors import UserError
-from agenticiqa.programs.images.files import printable_path, write_atomically
+from agenticiqa.programs.images.files import printable_path
 from agenticiqa.programs.page.csv_text import csv_text
 from agenticiqa.programs.page.entry import RESULTS, Entry, SheetCard, entry_of, result_card, with_caveats, worst_key
 from agenticiqa.programs.result_row import ALSO_SHOWN, fault_of
@@ -37,9 +38,14 @@ def check_overview(args: Namespace) -> None:
         raise UserError("--worst prints a list to stdout: leave out --json, and give --jsonl a file instead of -")
     if args.fail_under is not None and not 1 <= args.fail_under <= 5:
         raise UserError(f"--fail-under must be a score from 1 to 5, got {args.fail_under:g}")
-    if is_stdout(args.csv) and (args.json or args.jsonl == STDIN or args.worst):
+    texts = [file for file in FILES if not file.is_page]
+    on_stdout = [file for file in texts if is_stdout(vars(args)[file.option])]
+    if on_stdout and (args.json or args.jsonl == STDIN or args.worst or len(on_stdout) > 1):
+        option, name = on_stdout[0].option, on_stdout[0].name
+        others = ["--json", "--jsonl -", *(f"--{file.option} -" for file in texts if file.option != option)]
         raise UserError(
-            "--csv - prints the table to stdout: leave out --json, --jsonl - and --worst, or give --csv a file"
+            f"--{option} - prints the {name} to stdout: leave out {', '.join(others)} and --worst, or give --{option} "
+            "a file"
         )
 
 
@@ -50,11 +56,11 @@ def wants_overview(args: Namespace) -> bool:
 
 def replaces_results(args: Namespace) -> bool:
     """Return whether stdout shows the overview instead of each result."""
-    return bool(args.html or args.csv or args.worst)
+    return bool(args.worst or any(vars(args)[file.option] for file in FILES))
 
 
 class Overview(Sink):
-    """The outputs of ``--html``, ``--csv``, ``--worst`` and ``--fail-under``, for all results of the run.
+    """The ``FILES`` and the outputs of ``--worst`` and ``--fail-under``, for all results of the run.
 
     With a results file, results of earlier runs are included. An interrupted run has no overview.
     """
@@ -85,14 +91,10 @@ class Overview(Sink):
 
 
 def write_files(args: Namespace, entries: Entries, failed: Sequence[str]) -> list[bool]:
-    """Write ``--html`` and ``--csv`` of the entries in their order; return whether each requested file was written."""
-    title = f"Image quality: {counted(len(entries), 'image')}"
-    cards = {job: result_card(entry) for job, entry in entries.items()}
+    """Write the ``FILES`` of the entries in their order; return whether each requested file was written."""
+    paths = {file: vars(args).get(file.option) for file in FILES}
     return write_all(
-        [
-            ("contact sheet", args.html, lambda: write_sheet(args.html, cards, title, failed)),
-            ("table", args.csv, lambda: write_csv(args.csv, table_text([*entries.values()]))),
-        ]
+        (file.name, path, partial(file.text, path, entries, failed)) for file, path in paths.items() if path is not None
     )
 
 
@@ -142,14 +144,42 @@ def table_text(entries: Sequence[Entry]) -> str:
     )
 
 
-def write_sheet(
+def sheet_text(
     page: Path, cards: Mapping[Job, SheetCard], title: str, failed: Sequence[str] = (), template: str = RESULTS
-) -> None:
-    """Write the contact sheet of these images, with a line for each image that ``failed``. Raises OSError."""
+) -> str:
+    """Return the contact sheet of these images, with a line for each image that ``failed``.
+
+    Its thumbnails are written to a folder beside ``page``. Raises OSError.
+    """
     from agenticiqa.programs.page.sheet import contact_sheet  # imports of Jinja
     from agenticiqa.programs.page.thumbnails import ThumbnailRequest, folder_beside, write_thumbnails
 
     requests = [ThumbnailRequest(job.image, card.entry.sha256) for job, card in cards.items()]
     files = write_thumbnails(requests, folder_beside(page), workers=available_cores())
     thumbnails = [*render.progress(files, len(requests), "thumbnails")]
-    write_atomically(page, contact_sheet([*cards.values()], thumbnails, page, title, failed, template))
+    return contact_sheet([*cards.values()], thumbnails, page, title, failed, template)
+
+
+def _sheet(page: Path, entries: Entries, failed: Sequence[str]) -> str:
+    cards = {job: result_card(entry) for job, entry in entries.items()}
+    return sheet_text(page, cards, f"Image quality: {counted(len(entries), 'image')}", failed)
+
+
+def _table(file: Path, entries: Entries, failed: Sequence[str]) -> str:
+    return csv_for(file, table_text([*entries.values()]))
+
+
+@dataclass(frozen=True)
+class FileOfAll:
+    """A file about all images: the option that names it, its name in messages, and what makes its text.
+
+    ``text`` gets the path, the entries in their order, and the failures. A page is never printed to stdout.
+    """
+
+    option: str
+    name: str
+    text: Callable[[Path, Entries, Sequence[str]], str]
+    is_page: bool = False
+
+
+FILES = (FileOfAll("html", "contact sheet", _sheet, is_page=True), FileOfAll("csv", "table", _table))

@@ -67,19 +67,9 @@ def is_stdout(path: str | os.PathLike[str] | None) -> bool:
     return path is not None and os.fspath(path) == "-"
 
 
-def write_output(path: str | os.PathLike[str], text: str) -> None:
-    """Write a command's output atomically to a file, or to stdout for ``-``. Raises OSError."""
-    if is_stdout(path):
-        sys.stdout.write(text)
-        return
-    from agenticiqa.programs.images.files import write_atomically  # an import that --help does not need
-
-    write_atomically(path, text)
-
-
-def write_csv(path: str | os.PathLike[str], text: str) -> None:
-    """Write CSV as ``write_output`` does; a file begins with the mark by which spreadsheets recognize UTF-8."""
-    write_output(path, text if is_stdout(path) else f"\ufeff{text}")
+def csv_for(path: str | os.PathLike[str], text: str) -> str:
+    """Return CSV as it is written to a place; a file begins with the mark by which spreadsheets recognize UTF-8."""
+    return text if is_stdout(path) else f"\ufeff{text}"
 
 
 VERBOSITY: ContextVar[int] = ContextVar("verbosity", default=0)  # -1 with --quiet, 1 with -v, 2 with -vv

@@ -16,7 +16,7 @@ from agenticiqa.programs.cli.sinks import Printed, RunState, assess_into
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images import path_of
-from agenticiqa.programs.images.files import printable_path, write_atomically
+from agenticiqa.programs.images.files import printable_path
 from agenticiqa.programs.images.finding import OWN
 from agenticiqa.programs.page.rating import ScoredPhoto, rating_page, showings
 from agenticiqa.programs.result import Assessment
@@ -44,10 +44,8 @@ def run(args: Namespace) -> int:
     if not order:
         raise UserError(f"{album}: {counted(len(photos), 'photo')} with a score, too few for a page")
 
-    def write() -> None:
-        write_atomically(args.out, rating_page(order, Path(args.album), args.seed, args.out))
-
-    (is_written,) = write_all([("page", args.out, write)])
+    page = ("page", args.out, lambda: rating_page(order, Path(args.album), args.seed, args.out))
+    (is_written,) = write_all([page])
     if is_written:
         print_note(f"Open it in a browser and give {len(order)} answers; at the end, it shows the next steps")
     is_whole = is_written and not (lacking or inputs.problems or inputs.skipped.keys() - {OWN})

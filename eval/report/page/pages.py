@@ -33,10 +33,11 @@ def report_of(run: KeptRun) -> Report:
     return question_report(run.figures) if run.asks_questions else rating_report(run.figures)
 
 
-def write_page(runs: Sequence[KeptRun], page: Path, mos_range: Sequence[float] | None = None) -> None:
-    """Write the page of one or more runs of one kind to ``page``. Raises OSError when a file cannot be written.
+def page_text(runs: Sequence[KeptRun], page: Path, mos_range: Sequence[float] | None = None) -> str:
+    """Return the page of one or more runs of one kind, and write its images to a folder beside ``page``.
 
-    ``mos_range`` gives the MOS values for levels 1 and 5, if they cannot be inferred from the scores.
+    Raises OSError when one of these cannot be written. ``mos_range`` gives the MOS values for levels 1 and 5, if they
+    cannot be inferred from the scores.
     """
     report, why = sections.compared(runs)
     common = {
@@ -52,8 +53,7 @@ def write_page(runs: Sequence[KeptRun], page: Path, mos_range: Sequence[float] |
         template, values = "report/questions.html", common | _questions(runs, page)
     else:
         template, values = "report/report.html", common | _ratings(runs, page, mos_range)
-    html = render(template, values, {**PACKAGES, "report": PACKAGE})
-    write_atomically(page, html)
+    return render(template, values, {**PACKAGES, "report": PACKAGE})
 
 
 def _headline_figures(runs: Sequence[KeptRun]) -> list[tuple[str, Interval]]:

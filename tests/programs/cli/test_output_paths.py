@@ -16,9 +16,11 @@ from PIL.PngImagePlugin import PngInfo
 
 from agenticiqa import configs
 from agenticiqa.configs import Config
-from agenticiqa.eval.cli import main
+from agenticiqa.configs.options import flat
+from agenticiqa.eval.cli import COMMANDS, main
 from agenticiqa.programs.batch.results_file import ResultsFile
 from agenticiqa.programs.cli.output_paths import check_outputs
+from agenticiqa.programs.cli.parser import OUTPUTS
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.fusion.profile import write_fusion_profile
 from agenticiqa.programs.images import search_images
@@ -236,3 +238,13 @@ def test_a_photo_that_only_mentions_the_program_is_assessed(album: Path) -> None
     Image.new("RGB", (8, 8)).save(album / "photo.png", pnginfo=text)
     Image.new("RGB", (8, 8)).save(album / "photo.jpg", comment="for AgenticIQA")
     assert {album / "photo.png", album / "photo.jpg"} <= {*search_images([album]).images}
+
+
+def test_every_option_that_writes_a_file_or_folder_is_checked_as_an_output() -> None:
+    written = {
+        option.name
+        for command in COMMANDS.values()
+        for option in flat(command.options)
+        if option.metavar in ("FILE", "DIR") and re.match("(also )?(write|append|draw|save) |file to wr", option.help)
+    }
+    assert written <= {*OUTPUTS}
