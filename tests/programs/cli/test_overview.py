@@ -70,19 +70,19 @@ def test_an_option_and_a_row_of_files_are_a_whole_output(
         return f"| {len(entries)} | {len(failed)} |\n"
 
     assess = COMMANDS["assess"]
-    added = Option("--markdown FILE", "write a table", Path)
+    added = Option("--listing FILE", "write a table", Path)
     monkeypatch.setitem(COMMANDS, "assess", replace(assess, options=(*assess.options, added)))
-    monkeypatch.setattr(overview, "FILES", (*FILES, FileOfAll("markdown", "Markdown table", text)))
-    for place in ("-", "t.md"):
-        assert main(["assess", "album", "--markdown", place]) == OK
+    monkeypatch.setattr(overview, "FILES", (*FILES, FileOfAll("listing", "listing", text)))
+    for place in ("-", "t.txt"):
+        assert main(["assess", "album", "--listing", place]) == OK
     shown = capsys.readouterr()
-    assert shown.out == Path("t.md").read_text() == "| 2 | 0 |\n"
-    assert "The Markdown table was written to t.md" in shown.err
+    assert shown.out == Path("t.txt").read_text() == "| 2 | 0 |\n"
+    assert "The listing was written to t.txt" in shown.err
     assert not Path("-").exists()
     others = "leave out --json, --jsonl -, --csv - and --worst"
     for words in (["--csv", "-"], ["--worst", "1"], ["--json"]):
-        assert main(["assess", "album", "--markdown", "-", *words]) == USAGE
-        first, rest = ("csv", others.replace("csv", "markdown")) if "-" in words else ("markdown", others)
+        assert main(["assess", "album", "--listing", "-", *words]) == USAGE
+        first, rest = ("csv", others.replace("csv", "listing")) if "-" in words else ("listing", others)
         assert f"--{first} - prints the " in (said := capsys.readouterr().err)
         assert f" to stdout: {rest}, or give --{first} a file\n" in said
 

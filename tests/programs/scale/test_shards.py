@@ -309,7 +309,7 @@ def test_outputs_are_checked_before_the_first_image(
 @pytest.mark.parametrize(
     ("words", "works"),
     [
-        (["--markdown", "t.md"], False),
+        (["--listing", "t.txt"], False),
         (["--fail-under", "0"], False),
         (["--raw-csv"], False),
         (["--batch"], False),
@@ -319,7 +319,7 @@ def test_outputs_are_checked_before_the_first_image(
 def test_an_option_of_assess_that_is_not_declared_for_shards_is_refused_with_them(
     words: list[str], works: bool, album: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    added = Option("--markdown FILE", "write a table; the declaration of a new output says no more")
+    added = Option("--listing FILE", "write a table; the declaration of a new output says no more")
     assess = COMMANDS["assess"]
     monkeypatch.setitem(COMMANDS, "assess", replace(assess, options=(*assess.options, added)))
     Path("scores").touch()  # the next error of a run whose options are accepted
