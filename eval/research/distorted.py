@@ -23,13 +23,13 @@ from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.images.files import write_atomically
 from agenticiqa.programs.offline.measured.curves import findings_from
-from agenticiqa.programs.offline.measured.detector import SUBTYPES
+from agenticiqa.programs.offline.measured.detector import SUBTYPES, subtype_output
 from agenticiqa.programs.offline.measured.features import features
 from agenticiqa.programs.offline.measured.findings import Finding
 from agenticiqa.programs.tools.numerics.pixels import RGB
 from agenticiqa.programs.tools.statistics.by_name import all_statistics
 from agenticiqa.signatures.categories import BLURS, COLOR, COMPRESSION, CONTRAST, NOISE
-from agenticiqa.signatures.vocabulary import DETECTABLE, DetectableDistortion
+from agenticiqa.signatures.vocabulary import TRAINED, DetectableDistortion
 
 Values = NDArray[np.float64]
 
@@ -189,7 +189,7 @@ def _levels_of(frame: RGB, kind: str, draw: int) -> Distorted:
 
 
 def _pairs(photo: Image.Image, seed: int, number: int) -> Iterable[Distorted]:
-    kinds = [kind for kind, made in KINDS.items() if made.category in DETECTABLE]
+    kinds = [kind for kind, made in KINDS.items() if made.category in TRAINED]
     for place in range(PAIRS):
         rng = np.random.default_rng([seed, number, place])
         frame = _frame(photo, rng)
@@ -203,7 +203,7 @@ def _pairs(photo: Image.Image, seed: int, number: int) -> Iterable[Distorted]:
 
 
 def _in_styles(photo: Image.Image, seed: int, number: int) -> Iterable[Distorted]:
-    kinds = [kind for kind, made in KINDS.items() if made.category in DETECTABLE]
+    kinds = [kind for kind, made in KINDS.items() if made.category in TRAINED]
     chosen = np.random.default_rng([seed, number]).permutation(list(STYLES))[:STYLES_EACH]
     for place, style in enumerate([PLAIN, *chosen.tolist()]):
         rng = np.random.default_rng([seed, number, place])
@@ -244,13 +244,13 @@ def _loaded(pixels: RGB) -> LoadedImage:
 
 
 def _vector(findings: dict[DetectableDistortion, Finding]) -> list[float]:
-    return [findings[name].severity for name in DETECTABLE]
+    return [findings[name].severity for name in TRAINED]
 
 
 def targets(samples: Samples) -> tuple[dict[str, Values], dict[str, Values]]:
-    """Return, by category and subtype, the true severities (N) and whether each is known, 1 or 0 (N)."""
-    of_category = {name: name for name in DETECTABLE}
-    of_subtype = {kind: name for name, kinds in SUBTYPES.items() for kind in kinds}
+    """Return, by output of the detector, the true severities (N) and whether each is known, 1 or 0 (N)."""
+    of_category = {name: name for name in TRAINED}
+    of_subtype = {subtype_output(name, kind): name for name, kinds in SUBTYPES.items() for kind in kinds}
     truth = {name: np.zeros(len(samples.kind)) for name in of_category | of_subtype}
     known = {name: np.ones(len(samples.kind)) for name in truth}
     for name, category in (of_category | of_subtype).items():
@@ -258,7 +258,8 @@ def targets(samples: Samples) -> tuple[dict[str, Values], dict[str, Values]]:
     for row, (kinds, strengths) in enumerate(zip(samples.kind, samples.level, strict=True)):
         for kind, strength in zip(kinds.split("+"), strengths.split("+"), strict=True):
             if kind in SUBTYPE_OF:
-                for name in (KINDS[kind].category, SUBTYPE_OF[kind]):
+                category = KINDS[kind].category
+                for name in (category, subtype_output(category, SUBTYPE_OF[kind])):
                     truth[name][row] = SEVERITY_OF_STRENGTH[int(strength)]
             elif kind == STYLED:
                 if strength in ALSO_SLIGHT:
@@ -267,6 +268,6 @@ def targets(samples: Samples) -> tuple[dict[str, Values], dict[str, Values]]:
                 for name in known:
                     known[name][row] = 0
             if kind in ALSO_BLUR:
-                for name in (BLURS, *SUBTYPES[BLURS]):
+                for name in (BLURS, *(subtype_output(BLURS, subtype) for subtype in SUBTYPES[BLURS])):
                     known[name][row] = 0
     return truth, known

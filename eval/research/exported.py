@@ -1,5 +1,6 @@
 """Write a torch network as one ONNX file with its weight matrices in fewer bits."""
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from agenticiqa.programs.images.files import sha256_of, write_atomically
+from agenticiqa.programs.tools.numerics.weights import outputs_of
 
 OPSET = 18
 MOST = 127  # the largest weight in eight bits
@@ -67,8 +69,12 @@ def save_onnx(
     names: Sequence[str],
     dynamic: Mapping[int, Any],
     file: Path,
+    values: Mapping[str, Sequence[str]] | None = None,
 ) -> None:
-    """Write a network of one input. ``names`` are of input and outputs; ``dynamic`` are axes of any length."""
+    """Write a network of one input. ``names`` are of input and outputs; ``dynamic`` are axes of any length.
+
+    ``values`` has the names of the values of outputs, which ``numerics.networks.value_names`` reads.
+    """
     program = torch.onnx.export(
         network.eval(),
         (example,),
@@ -83,6 +89,8 @@ def save_onnx(
     model = program.model_proto
     for part in (*model.graph.node, *model.graph.value_info, *model.graph.initializer):
         del part.metadata_props[:]  # the exporter writes the local path of each line of code
+    listed = {outputs_of(output): json.dumps(of_output) for output, of_output in (values or {}).items()}
+    onnx.helper.set_model_props(model, listed)
     onnx.checker.check_model(model)
     write_atomically(file, model.SerializeToString(deterministic=True))
 

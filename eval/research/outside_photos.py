@@ -11,12 +11,11 @@ photos in their images. The images of scikit-image are for testing only.
 """
 
 import argparse
-import hashlib
-import io
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,22 +28,23 @@ from agenticiqa.eval.research.command import parser_of, run_command
 from agenticiqa.eval.research.distort import KINDS as DISTORTIONS
 from agenticiqa.eval.research.distort import distort
 from agenticiqa.eval.research.drawn_pictures import KINDS, drawn
+from agenticiqa.eval.research.named_weights import write_weights
 from agenticiqa.programs.errors import UserError
-from agenticiqa.programs.images.files import write_atomically
 from agenticiqa.programs.images.loading import load
 from agenticiqa.programs.tools.metrics.learned_iqa import last_stage
 from agenticiqa.programs.tools.numerics.pixels import RGB
-from agenticiqa.programs.tools.numerics.weights import read_weights
+from agenticiqa.programs.tools.numerics.weights import outputs_of, read_weights
 from agenticiqa.programs.tools.outside_training import (
     DEVIATIONS,
+    LOOK,
     LOOKS,
-    MOST_PHOTO,
+    OUTPUTS,
     SHA256,
     SMALL_SIDE,
     WEIGHTS,
     Look,
     look_features,
-    looks,
+    look_of,
 )
 from agenticiqa.programs.tools.statistics.parts import in_working_size
 
@@ -90,20 +90,6 @@ def fit(samples: Sequence[PictureSample]) -> dict[str, Values]:
     model.fit(scaled, truth, sample_weight=share[truth] * len(truth) / share[truth].sum())
     parts = {"mean": mean, "spread": spread, "weight": model.coef_.T, "bias": model.intercept_}
     return {name: part.astype(np.float32).astype(np.float64) for name, part in parts.items()}
-
-
-def write_weights(weights: Mapping[str, Values], file: Path) -> str:
-    """Write the weights in single precision and return the SHA-256 of the file."""
-    buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, **{name: part.astype(np.float32) for name, part in weights.items()})
-    write_atomically(file, buffer.getvalue())
-    return hashlib.sha256(buffer.getvalue()).hexdigest()
-
-
-def predicted_look(weights: Mapping[str, Values], sample: PictureSample) -> Look:
-    """Return the look that the program assigns to a sample."""
-    shares = looks(weights, sample.values)
-    return "photo" if shares[0] >= MOST_PHOTO else LOOKS[1 + int(shares[1:].argmax())]
 
 
 def drawn_samples(count: int) -> Iterator[PictureSample]:
@@ -166,7 +152,7 @@ def in_gray(image: RGB) -> RGB:
     return np.asarray(Image.fromarray(image).convert("L").convert("RGB"))
 
 
-def report(weights: Mapping[str, Values], samples: Sequence[PictureSample]) -> list[str]:
+def report(weights: Mapping[str, NDArray[Any]], samples: Sequence[PictureSample]) -> list[str]:
     """Return Markdown rows by group, for samples that were not used for fitting."""
     lines = [
         "| pictures | n | recognized as non-photos [95 %] | with the right look |",
@@ -175,7 +161,7 @@ def report(weights: Mapping[str, Values], samples: Sequence[PictureSample]) -> l
     groups: dict[str, list[tuple[Look, Look]]] = {}
     for sample in samples:
         if not sample.fitted:
-            pair = (sample.look, predicted_look(weights, sample))
+            pair = (sample.look, look_of(weights, sample.values))
             groups.setdefault(sample.group, []).append(pair)
             if sample.look != "photo":
                 groups.setdefault("all non-photos", []).append(pair)
@@ -207,9 +193,12 @@ def main(argv: Sequence[str] | None = None) -> int:
                     raise UserError(f"unknown look {look!r}: use {', '.join(LOOKS)}")
                 samples += folder_samples(look, Path(folder), fitted)
         samples += [sample for labels in args.labels for sample in photo_samples(labels, args.photos)]
-        weights = fit(samples) if args.fit else read_weights(WEIGHTS, SHA256)
         if args.fit:
-            print(f"{args.fit}: sha256 {write_weights(weights, args.fit)}\n")
+            fitted_weights = fit(samples)
+            write_weights(args.fit, fitted_weights, OUTPUTS)
+            weights: dict[str, NDArray[Any]] = {**fitted_weights, outputs_of(LOOK): np.array(LOOKS)}
+        else:
+            weights = read_weights(WEIGHTS, SHA256, OUTPUTS)
         print("\n".join(report(weights, samples)))
 
     return run_command(parser, run, argv)

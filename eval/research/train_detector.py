@@ -11,7 +11,6 @@ their SHA-256.
 """
 
 import argparse
-import io
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -30,13 +29,13 @@ from agenticiqa.eval.research.detector_figures import (
 )
 from agenticiqa.eval.research.distort import KINDS
 from agenticiqa.eval.research.distorted import PRISTINE, STYLED, Samples, listed_photos, read_samples, targets
+from agenticiqa.eval.research.named_weights import write_weights
 from agenticiqa.eval.research.small_networks import fit_networks
-from agenticiqa.programs.images.files import sha256_of, write_atomically
 from agenticiqa.programs.offline.measured.curves import beyond_usual
-from agenticiqa.programs.offline.measured.detector import HEADS, SUBTYPES, head_outputs, severities_from_outputs
+from agenticiqa.programs.offline.measured.detector import HEADS, OUTPUTS, head_outputs, severities_from_outputs
 from agenticiqa.programs.offline.measured.features import TEXTURE_FEATURES
 from agenticiqa.programs.offline.measured.findings import NETWORK_SHARE
-from agenticiqa.signatures.vocabulary import DETECTABLE
+from agenticiqa.signatures.vocabulary import TRAINED
 
 Values = NDArray[np.float64]
 
@@ -64,8 +63,7 @@ def train(samples: Samples, seed: int) -> dict[str, Values]:
     truth, known = targets(samples)
     importance = np.array([IMPORTANCE.get(kind.split("+")[0], 1.0) for kind in samples.kind])
     weights: dict[str, Values] = {}
-    for head, names in HEADS.items():
-        outputs = [*names, *(kind for name in names for kind in SUBTYPES[name])]
+    for head, outputs in OUTPUTS.items():
         wanted, counts = (np.stack([values[output] for output in outputs], axis=1) for values in (truth, known))
         counts = counts * importance[:, None]
         # With a reference, the style is visible in both images.
@@ -77,18 +75,19 @@ def train(samples: Samples, seed: int) -> dict[str, Values]:
 
 def severities_of(weights: dict[str, Values], samples: Samples, heads: Sequence[str]) -> Values:
     """Return the severities of the samples by some heads, (N, 7)."""
-    result = np.zeros((len(samples.kind), len(DETECTABLE)))
+    result = np.zeros((len(samples.kind), len(TRAINED)))
     for head in heads:
         severities = severities_from_outputs(head_outputs(weights, head, inputs_of(samples, head)))
-        for column, name in enumerate(HEADS[head]):
-            result[:, DETECTABLE.index(name)] = severities[:, column]
+        by_output = dict(zip(OUTPUTS[head], severities.T, strict=True))
+        for name in HEADS[head]:
+            result[:, TRAINED.index(name)] = by_output[name]
     return result
 
 
 def held_out(samples: Samples, seed: int) -> tuple[Values, Values]:
     """Return severities (N, 7) without and with the reference, by networks trained on other scenes."""
     folds = folds_by_content(list(samples.content), FOLDS, seed, dealt=True)
-    without = np.zeros((len(folds), len(DETECTABLE)))
+    without = np.zeros((len(folds), len(TRAINED)))
     compared = np.zeros_like(without)
     for fold in np.unique(folds):
         weights = train(samples[folds != fold], seed)
@@ -103,7 +102,7 @@ def tables(samples: Samples, severities: Values) -> list[str]:
     for frame in np.unique(samples.frame):
         rows = samples.frame == frame
         kind = str(samples.kind[rows][-1])
-        if kind in KINDS and KINDS[kind].category in DETECTABLE:
+        if kind in KINDS and KINDS[kind].category in TRAINED:
             strengths = samples.level[rows].astype(float)
             strength_srcc.setdefault(kind, []).append(srcc_with_strength(kind, list(strengths), severities[rows]))
     single = np.isin(samples.kind, [PRISTINE, *KINDS])
@@ -123,14 +122,14 @@ def tables(samples: Samples, severities: Values) -> list[str]:
 def style_table(samples: Samples, severities: Values) -> list[str]:
     """Return rows by style: false alarms, and how often distortions are found; ``severities`` is (N, 7)."""
     lines = ["| style | n | false alarms | by category | n with damage | found |", "| --- |" + " --- |" * 5]
-    truth = np.stack([targets(samples)[0][name] for name in DETECTABLE], axis=1)
+    truth = np.stack([targets(samples)[0][name] for name in TRAINED], axis=1)
     style = np.array([level.split("+")[0] for level in samples.level])
     for name in [*np.unique(style[in_style(samples)]), "all"]:
         rows = in_style(samples) & ((style == name) | (name == "all"))
         clean, damaged = rows & (samples.kind == STYLED), rows & (truth.max(axis=1) >= ALARM)
         flags = severities[clean] >= ALARM
         hits = severities[damaged, truth[damaged].argmax(axis=1)] >= ALARM
-        by_category = ", ".join(f"{DETECTABLE[c]} {n}" for c, n in enumerate(flags.sum(axis=0)) if n)
+        by_category = ", ".join(f"{TRAINED[c]} {n}" for c, n in enumerate(flags.sum(axis=0)) if n)
         alarms, right = (f"{np.mean(row):.2f}" if len(row) else "-" for row in (flags.any(axis=1), hits))
         lines.append(f"| {name} | {clean.sum()} | {alarms} | {by_category} | {len(hits)} | {right} |")
     return [*lines, ""]
@@ -159,7 +158,7 @@ def _run(args: argparse.Namespace) -> None:
     samples = read_samples(args.photos, args.packages, args.cache, args.seed, good)
     print(f"{len(samples.kind)} samples of {len(np.unique(samples.content))} scenes\n")
     without, compared = held_out(samples, args.seed)
-    share = np.array([NETWORK_SHARE[name] for name in DETECTABLE])
+    share = np.array([NETWORK_SHARE[name] for name in TRAINED])
     for title, trained, curves in (
         ("Without a reference", without, samples.without_reference),
         ("With a reference", compared, samples.with_reference),
@@ -169,21 +168,15 @@ def _run(args: argparse.Namespace) -> None:
             usual = np.quantile(both[samples.kind == PRISTINE], 0.9, axis=0)
             print(
                 "90 % of pristine images have severities below",
-                dict(zip(DETECTABLE, usual.round(2).tolist(), strict=True)),
+                dict(zip(TRAINED, usual.round(2).tolist(), strict=True)),
                 "\n",
             )
-            both = np.stack(
-                [beyond_usual(name, column) for name, column in zip(DETECTABLE, both.T, strict=True)], axis=1
-            )
+            both = np.stack([beyond_usual(name, column) for name, column in zip(TRAINED, both.T, strict=True)], axis=1)
         for how, result in (("networks", trained), ("curves", curves), ("both", both)):
             print(f"## {title}, {how}\n")
             print("\n".join([*tables(samples, result), *(style_table(samples, result) if trained is without else [])]))
     if args.out:
-        weights = {name: values.astype(np.float32) for name, values in train(samples, args.seed).items()}
-        archive = io.BytesIO()
-        np.savez_compressed(archive, **weights)  # type: ignore[arg-type]  # no name is an option
-        write_atomically(args.out, archive.getvalue())
-        print(f"{args.out}: sha256 {sha256_of(args.out)}")
+        write_weights(args.out, train(samples, args.seed), OUTPUTS)
 
 
 if __name__ == "__main__":

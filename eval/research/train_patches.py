@@ -27,6 +27,7 @@ from agenticiqa.eval.research import DATA
 from agenticiqa.eval.research.command import parser_of, run_command
 from agenticiqa.eval.research.distort import KINDS, distort
 from agenticiqa.eval.research.distorted import SEVERITY_OF_STRENGTH
+from agenticiqa.eval.research.named_weights import write_weights
 from agenticiqa.eval.research.random_damage import (
     CORRECT,
     FLAT,
@@ -37,13 +38,13 @@ from agenticiqa.eval.research.random_damage import (
     seed_of,
 )
 from agenticiqa.eval.research.small_networks import fit_networks
-from agenticiqa.programs.images.files import sha256_of, write_atomically
+from agenticiqa.programs.images.files import write_atomically
 from agenticiqa.programs.offline.measured.detector import head_outputs
 from agenticiqa.programs.offline.measured.local_damage import LEAST_CONFIDENCE, LEAST_SEVERITY, confidence, regions
-from agenticiqa.programs.offline.measured.patches import WORST, patch_grid
+from agenticiqa.programs.offline.measured.patches import OUTPUTS, WORST, patch_grid
 from agenticiqa.programs.tools.numerics.pixels import RGB
 from agenticiqa.signatures.categories import BRIGHTNESS, CONTRAST
-from agenticiqa.signatures.vocabulary import DETECTABLE
+from agenticiqa.signatures.vocabulary import TRAINED
 
 Values = NDArray[np.float64]
 
@@ -153,14 +154,14 @@ def cached_samples(name: str, pixels: RGB, cache: Path) -> list[PatchSample]:
 
 def targets(sample: PatchSample) -> tuple[Values, Values]:
     """Return severities of the patches (rows, columns, 7), and whether each is known, 1 or 0."""
-    wanted = np.zeros((*sample.share.shape, len(DETECTABLE)))
+    wanted = np.zeros((*sample.share.shape, len(TRAINED)))
     known = np.ones_like(wanted)
     if sample.kind in CORRECT:
-        main, *others = (DETECTABLE.index(name) for name in CORRECT[sample.kind])
+        main, *others = (TRAINED.index(name) for name in CORRECT[sample.kind])
         severity = WORST if sample.kind == FLAT else SEVERITY_OF_STRENGTH[sample.level]
         wanted[..., main] = severity * sample.share
         # Unknown whether these are present, and how severe they are.
-        tonal = [DETECTABLE.index(CONTRAST), DETECTABLE.index(BRIGHTNESS)]
+        tonal = [TRAINED.index(CONTRAST), TRAINED.index(BRIGHTNESS)]
         unsure = set(others) | (set(tonal) if main in tonal else set())
         for column in unsure - {main}:
             known[..., column] = sample.share <= 0.02
@@ -178,8 +179,8 @@ def train(samples: Sequence[PatchSample], seed: int) -> dict[str, Values]:
         most = PATCHES_EACH // (2 if all(map(len, parts)) else 1)
         chosen = np.concatenate([part[:most] for part in parts])
         inputs.append(sample.features.reshape(-1, sample.features.shape[-1])[chosen])
-        wanted.append(truth.reshape(-1, len(DETECTABLE))[chosen])
-        known.append(sure.reshape(-1, len(DETECTABLE))[chosen])
+        wanted.append(truth.reshape(-1, len(TRAINED))[chosen])
+        known.append(sure.reshape(-1, len(TRAINED))[chosen])
     fitted = fit_networks(
         np.concatenate(inputs).astype(float),
         np.concatenate(wanted),
@@ -214,7 +215,7 @@ class Candidate:
 def candidates(number: int, sample: PatchSample, severities: Values) -> Iterator[Candidate]:
     """Yield the regions of an image with damage of a part or none; skip regions that are partly right."""
     truth = sample.share > 0.5
-    for column, name in enumerate(DETECTABLE):
+    for column, name in enumerate(TRAINED):
         for region in regions(severities[..., column]):
             shared = (region.mask & truth).sum()
             is_planted = shared / (region.mask | truth).sum() >= FOUND_FROM and name in CORRECT.get(sample.kind, ())
@@ -229,9 +230,9 @@ def fit_regions(regions: Sequence[Candidate]) -> Values:
     A category without planted examples gets a bias that no region passes.
     """
     features = len(regions[0].evidence)
-    weights = np.zeros((len(DETECTABLE), 3, features + 1))
+    weights = np.zeros((len(TRAINED), 3, features + 1))
     weights[:, 1], weights[:, 2, -1] = 1, -20
-    for column in range(len(DETECTABLE)):
+    for column in range(len(TRAINED)):
         rows = [region for region in regions if region.column == column]
         truth = np.array([region.is_planted for region in rows])
         if not rows or not 5 <= truth.sum() <= len(rows) - 5:
@@ -247,7 +248,7 @@ def fit_regions(regions: Sequence[Candidate]) -> Values:
 def report(samples: Sequence[PatchSample], regions: Sequence[Candidate], odds: Values) -> list[str]:
     """Return lines of hit rates by kind for planted damage of strengths 3 to 5, and of false alarms in clean photos."""
     best: dict[int, tuple[float, bool]] = {}
-    least = np.array([LEAST_CONFIDENCE[DETECTABLE[region.column]] for region in regions])
+    least = np.array([LEAST_CONFIDENCE[TRAINED[region.column]] for region in regions])
     for region, odd in zip(regions, (odds - least).tolist(), strict=True):
         if region.severity >= LEAST_SEVERITY:
             best[region.number] = max(best.get(region.number, (-np.inf, False)), (odd, region.is_planted))
@@ -301,10 +302,7 @@ def _run(args: argparse.Namespace) -> None:
     print("\n".join(report(samples, regions, odds)), flush=True)
     if args.out:
         weights = train(samples, args.seed) | {"region": fit_regions(regions)}
-        archive = io.BytesIO()
-        np.savez_compressed(archive, **{name: values.astype(np.float32) for name, values in weights.items()})  # type: ignore[arg-type]
-        write_atomically(args.out, archive.getvalue())
-        print(f"{args.out}: sha256 {sha256_of(args.out)}")
+        write_weights(args.out, weights, OUTPUTS)
 
 
 if __name__ == "__main__":

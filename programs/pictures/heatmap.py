@@ -17,7 +17,7 @@ from agenticiqa.programs.tools.numerics.pixels import RGB, Plane
 from agenticiqa.programs.tools.tool import best_for
 from agenticiqa.signatures.categories import OVERALL
 from agenticiqa.signatures.types import GLOBAL, DistortionAnalysis, ExecutorOutput
-from agenticiqa.signatures.vocabulary import SEVERITIES, TRAINED
+from agenticiqa.signatures.vocabulary import SEVERITIES
 
 logger = logging.getLogger(__name__)
 
@@ -152,9 +152,9 @@ def _detectors_map(image: LoadedImage, main: DistortionAnalysis) -> Heatmap | No
     A distortion that was found in the whole image but in no patch, such as a color cast, has one value everywhere.
     """
     patches = patch_severities(image)
-    if patches is None or main.type not in TRAINED:
+    if patches is None or main.type not in patches.by_category:
         return None
-    damage = patches.values[..., TRAINED.index(main.type)]
+    damage = patches.by_category[main.type]
     severity = SEVERITIES.index(main.severity)
     damage = np.maximum(damage, severity) if np.quantile(damage, 0.99) < SEEN else damage
     return Heatmap(DETECTOR, main.type, damage, image.size, SEEN, len(SEVERITIES) - 1.0, chosen=True, absolute=True)

@@ -8,7 +8,7 @@ regression and the constants below, and measures both on other pictures.
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from PIL import Image
 
 from agenticiqa.programs.tools.numerics.pixels import RGB
 from agenticiqa.programs.tools.numerics.predicted_mos import PredictedMOS
-from agenticiqa.programs.tools.numerics.weights import read_weights
+from agenticiqa.programs.tools.numerics.weights import outputs_of, read_weights
 from agenticiqa.programs.tools.statistics.parts import WORKING_SIDE, Luma, loaded_whole_luma, working_copy
 from agenticiqa.programs.tools.statistics.pictorial import pictorial
 from agenticiqa.programs.tools.statistics.tonal import monochrome_of
@@ -29,12 +29,14 @@ Reason: TypeAlias = Literal[
     "too small", "thin", "blank", "graphic", "page", "medical", "instrument", "gray", "small", "color"
 ]
 LOOKS: tuple[Look, ...] = get_args(Look)
+LOOK = "look"  # the head of the weights
+OUTPUTS = {LOOK: LOOKS}
 Values: TypeAlias = NDArray[np.float64]
 Backbone: TypeAlias = Callable[[RGB], NDArray[np.float32]]
 """From pixels, uint8 RGB (H, W, 3), to the activations (C, h, w) of the last stage of the quality model's backbone."""
 
 WEIGHTS = Path(__file__).with_name("outside_training.npz")
-SHA256 = "5fccee636b84e627a8f3e60b5f8518346820ea0a2930dbaf37662648e9c52286"
+SHA256 = "d89008c91b49b55f4a41f45a1c58742c4a28470a951b857004883eb54dc3fc46"
 
 SMALL_PHOTO = 400  # pixels of the longer side: smaller photos were not in the training set
 SMALL_SIDE = 64  # pixels: with a shorter side, neither features nor regions can be measured
@@ -115,9 +117,9 @@ def _reasons_for(image: "LoadedImage", backbone: Backbone) -> tuple[Reason, ...]
     if _is_blank(image.pixels):
         return ("blank",)
     features = look_features(image.pixels, working_copy(image), backbone, loaded_whole_luma(image))
-    shares = looks(read_weights(WEIGHTS, SHA256), features)
-    if shares[0] < MOST_PHOTO:
-        return (LOOKS[1 + int(shares[1:].argmax())],)  # type: ignore[return-value]
+    look = look_of(read_weights(WEIGHTS, SHA256, OUTPUTS), features)
+    if look != "photo":
+        return (look,)
     gray: tuple[Reason, ...] = ("gray",) if monochrome_of(image) else ()
     return (*gray, "small") if longer < SMALL_PHOTO else gray
 
@@ -141,12 +143,20 @@ def look_features(image: RGB, copy: RGB, backbone: Backbone, luma: Luma | None =
     return np.concatenate([pictorial(image, luma), backbone(seen).mean(axis=(1, 2), dtype=np.float64)])
 
 
-def looks(weights: Mapping[str, Values], features: Values) -> Values:
-    """Return the probabilities (.., 5) of ``LOOKS`` from features (.., F)."""
+def look_of(weights: Mapping[str, NDArray[Any]], features: Values) -> Look:
+    """Return the look of a picture from its features (F,): "photo", unless that is unlikely, or the likeliest other."""
+    shares = dict(zip(weights[outputs_of(LOOK)].tolist(), looks(weights, features).tolist(), strict=True))
+    if shares.pop("photo") >= MOST_PHOTO:
+        return "photo"
+    return max(shares, key=shares.__getitem__)
+
+
+def looks(weights: Mapping[str, NDArray[Any]], features: Values) -> Values:
+    """Return the probabilities (.., 5) of the looks, in the order of the weights' outputs, from features (.., F)."""
     scaled = np.clip((features - weights["mean"]) / weights["spread"], -DEVIATIONS, DEVIATIONS)
     # einsum, not a matrix product: the last bits of that may depend on the threads of the linear algebra library.
     logits = np.einsum("...f,fc->...c", scaled, weights["weight"]) + weights["bias"]
-    shares = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    shares: Values = np.exp(logits - logits.max(axis=-1, keepdims=True))
     return shares / shares.sum(axis=-1, keepdims=True)
 
 

@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from agenticiqa.programs.images.memo import Memo
-from agenticiqa.programs.tools.numerics.networks import run_network
-from agenticiqa.programs.tools.numerics.weights import read_checked
+from agenticiqa.programs.tools.numerics.networks import run_network, value_names
+from agenticiqa.programs.tools.numerics.weights import check_outputs, read_checked
 from agenticiqa.signatures.lexicon import Meaning, terms_in
 from agenticiqa.signatures.vocabulary import closest
 
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 NETWORK = Path(__file__).with_name("question_reader.onnx")
-SHA256 = "0775a9f0fa098240c638f4704fb35044658dd7e9a8f6e54700bc0328db745221"
+SHA256 = "7b8ca403455f9770d704889aab04649e7257ac0e7d06dd0ed5f25c20e97191ed"
 VOCABULARY = Path(__file__).with_name("question_reader.json")
 VOCABULARY_SHA256 = "0c73789c42b1cefe0fd96273d412d47678880b7d1c164d5957781f6c44b25f23"
 OUTPUT = "read"
@@ -101,8 +100,10 @@ KINDS = {
 NONE, OTHER, AMOUNT = "none", "other", "amount"
 MEANINGS = (*NOUNS, NONE, OTHER, AMOUNT)
 """The subjects of a text: a distortion, none or any of them, something else, or only an amount."""
-READINGS: Mapping[str, int] = {"intent": len(INTENTS), "meaning": len(MEANINGS), "level": 1}
-"""The outputs of the network, in order, with the number of values of each."""
+READINGS: Mapping[str, tuple[str, ...]] = {"intent": INTENTS, "meaning": MEANINGS, "level": ("0 to 5",)}
+"""What the network reads in a text, with the names of the values of each."""
+VALUES = tuple(f"{reading}: {name}" for reading, names in READINGS.items() for name in names)
+"""The names of the network's values. The network has the same ones, in an order of its own."""
 
 
 @dataclass(frozen=True)
@@ -149,12 +150,28 @@ def listing(question: str, options: Mapping[str, str]) -> str:
 
 @lru_cache(KEPT)
 def read_text(text: str) -> Reading:
-    """Interpret a question without its options, or one option. Raises ToolError for damaged weights."""
+    """Interpret a question without its options, or one option.
+
+    Raises ToolError for damaged weights, and for those of another table of words.
+    """
     excerpt = _CUT_OFF.sub("?", text[:LONGEST_TEXT])
     numbers = _vocabulary().encode(excerpt).ids[:LONGEST]
     output = run_network(NETWORK, SHA256, OUTPUT, np.array([numbers], dtype=np.int64))[0]
-    intents, meanings, level = np.split(output, np.cumsum(list(READINGS.values()))[:-1])
-    return Reading(_likeliest(INTENTS, intents, EXTENT), _likeliest(MEANINGS, meanings, KINDS), float(level[0]))
+    values = {reading: {name: output[place] for name, place in places.items()} for reading, places in _places().items()}
+    (level,) = values["level"].values()
+    return Reading(_likeliest(values["intent"], EXTENT), _likeliest(values["meaning"], KINDS), float(level))
+
+
+@cache
+def _places() -> dict[str, dict[str, int]]:
+    """Return the places of the network's values by what is read and by name, in the network's order."""
+    names = value_names(NETWORK, SHA256, OUTPUT)
+    check_outputs(NETWORK.name, names, VALUES)
+    places: dict[str, dict[str, int]] = {reading: {} for reading in READINGS}
+    for place, value in enumerate(names):
+        reading, _, name = value.partition(": ")
+        places[reading][name] = place
+    return places
 
 
 def is_word(word: str) -> bool:
@@ -162,10 +179,11 @@ def is_word(word: str) -> bool:
     return _vocabulary().token_to_id(word) is not None
 
 
-def _likeliest(names: tuple[str, ...], scores: NDArray[np.float32], kinds: Mapping[str, str]) -> Read:
+def _likeliest(values: Mapping[str, np.float32], kinds: Mapping[str, str]) -> Read:
+    scores = np.array([*values.values()])
     odds = np.exp(scores.astype(float) - scores.max())
-    shares = dict(zip(names, map(float, odds / odds.sum()), strict=True))
-    best = max(names, key=shares.__getitem__)
+    shares = dict(zip(values, map(float, odds / odds.sum()), strict=True))
+    best = max(shares, key=shares.__getitem__)
     like = sum(share for name, share in shares.items() if kinds.get(name, name) == kinds.get(best, best))
     return Read(best, shares[best], like)
 

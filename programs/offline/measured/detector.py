@@ -7,20 +7,21 @@ trained them on synthetic distortions of pristine photos, and the first two also
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agenticiqa.programs.offline.measured.findings import Prediction
-from agenticiqa.programs.tools.numerics.weights import read_weights
+from agenticiqa.programs.tools.numerics.weights import outputs_of, read_weights
 from agenticiqa.signatures.categories import CATEGORIES
 from agenticiqa.signatures.vocabulary import TRAINED, DetectableDistortion
 
 Values = NDArray[np.float64]
-Weights = Mapping[str, Values]
+Weights = Mapping[str, NDArray[Any]]
 
 WEIGHTS = Path(__file__).with_name("detector.npz")
-SHA256 = "57ed4f57351656d40fcb23361311c0f11020c0bc88af9980634462a52151e80c"
+SHA256 = "7b75043c4dff3c1e7df02129675e126670a910b78e337417357c7fe1d1cb0341"
 
 TEXTURE: tuple[DetectableDistortion, ...] = tuple(row.name for row in CATEGORIES if row.head == "texture")
 TONE: tuple[DetectableDistortion, ...] = tuple(row.name for row in CATEGORIES if row.head == "tone")
@@ -28,6 +29,18 @@ HEADS: dict[str, tuple[DetectableDistortion, ...]] = {"texture": TEXTURE, "tone"
 # The kinds of distortion within each category, as findings name them.
 SUBTYPES: dict[DetectableDistortion, tuple[str, ...]] = {
     row.name: tuple(subtype.name for subtype in row.subtypes if subtype.is_trained) for row in CATEGORIES if row.head
+}
+
+
+def subtype_output(category: DetectableDistortion, subtype: str) -> str:
+    """Return the name of the network output for a subtype; that for a category has the category's name."""
+    return f"{category}: {subtype}"
+
+
+# The names of each head's outputs. The weights have the same ones, in an order of their own.
+OUTPUTS: dict[str, tuple[str, ...]] = {
+    head: (*names, *(subtype_output(name, subtype) for name in names for subtype in SUBTYPES[name]))
+    for head, names in HEADS.items()
 }
 BEND = 0.2  # width of the smooth bend at both ends of the scale of severities, so that outputs beyond keep their order
 MAX_DEVIATION = 4.0  # standard deviations: features farther from the training mean are clipped to this
@@ -37,9 +50,10 @@ def predict(**values: Values) -> dict[DetectableDistortion, Prediction]:
     """Return the predictions of each named head for its input values (see ``features``).
 
     ``texture`` and ``tone`` are features of an image; ``compared`` is all of its features minus the reference's. If
-    this is zero, all severities are 0. Raises ToolError for damaged weights.
+    this is zero, all severities are 0. Raises ToolError for damaged weights, and for those of another table of
+    categories.
     """
-    weights = read_weights(WEIGHTS, SHA256)
+    weights = read_weights(WEIGHTS, SHA256, OUTPUTS)
     predictions: dict[DetectableDistortion, Prediction] = {}
     for head, inputs in values.items():
         predictions |= severities_from_features(weights, head, inputs)
@@ -50,17 +64,18 @@ def predict(**values: Values) -> dict[DetectableDistortion, Prediction]:
 
 def severities_from_features(weights: Weights, head: str, values: Values) -> dict[DetectableDistortion, Prediction]:
     """Return the predictions of one head for the features of an image, or for differences of features."""
-    severities = iter(severities_from_outputs(head_outputs(weights, head, values)).tolist())
-    of_category = {name: next(severities) for name in HEADS[head]}
+    severities = severities_from_outputs(head_outputs(weights, head, values)).tolist()
+    by_output = dict(zip(weights[outputs_of(head)].tolist(), severities, strict=True))
     return {
-        name: Prediction(of_category[name], {kind: next(severities) for kind in SUBTYPES[name]}) for name in HEADS[head]
+        name: Prediction(by_output[name], {kind: by_output[subtype_output(name, kind)] for kind in SUBTYPES[name]})
+        for name in HEADS[head]
     }
 
 
 def head_outputs(weights: Weights, head: str, values: Values) -> Values:
     """Return the mean output of a head's networks, not clipped: (.., features) to (.., outputs).
 
-    The outputs are the severities of the head's categories, followed by those of their subtypes, both in order.
+    The outputs are severities of the head's categories and of their subtypes, in the order of ``HEAD_outputs``.
     """
     mean, spread, inward, inner, outward, outer = (
         weights[f"{head}_{part}"] for part in ("mean", "spread", "inward", "inner", "outward", "outer")

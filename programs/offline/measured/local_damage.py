@@ -69,9 +69,12 @@ def _local_damage(image: LoadedImage) -> Damage:
     patches = patch_severities(image)
     if patches is None:
         return damage
-    for of_category, name, weights in zip(np.moveaxis(patches.values, -1, 0), TRAINED, region_weights(), strict=True):
+    weights = region_weights()
+    for name in TRAINED:
+        of_category = patches.by_category[name]
         likely = [
-            (confidence(region.evidence, weights), number, region) for number, region in enumerate(regions(of_category))
+            (confidence(region.evidence, weights[name]), number, region)
+            for number, region in enumerate(regions(of_category))
         ]
         odds, _, region = max(likely, default=(-np.inf, 0, None))
         if region is None or odds < LEAST_CONFIDENCE[name]:

@@ -8,6 +8,7 @@ saved as JPEG afterwards. The shipped network was trained on 1,500 authentic and
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,17 +20,19 @@ from agenticiqa.programs.images.loaded import LoadedImage
 from agenticiqa.programs.offline.measured.detector import head_outputs
 from agenticiqa.programs.tools.numerics.filters import haar
 from agenticiqa.programs.tools.numerics.pixels import LUMA_WEIGHTS, RGB
-from agenticiqa.programs.tools.numerics.weights import read_weights
+from agenticiqa.programs.tools.numerics.weights import outputs_of, read_weights
 from agenticiqa.programs.tools.statistics.blocking import FAINT_STEP, GRID, LARGEST_STEP
 from agenticiqa.programs.tools.statistics.noise import isolated_in
 from agenticiqa.programs.tools.statistics.parts import WHOLE_PIXELS
 from agenticiqa.programs.tools.statistics.tonal import BLACK, WHITE
+from agenticiqa.signatures.vocabulary import TRAINED, DetectableDistortion
 
 Patches = NDArray[np.float32]  # (N, 32, 32)
 Values = NDArray[np.float64]
 
 WEIGHTS = Path(__file__).with_name("patches.npz")
-SHA256 = "aa6018995597a9f7a2fb9f6f912080e2ab8cfca58c1d0fe0ae23a9de0fd32ba8"
+SHA256 = "059febdfd12d1daf835e06bc482af522b3aa50eaaa65dab4e4df3086646bfb78"
+OUTPUTS = {"patch": TRAINED, "region": TRAINED}  # the names that the weights have, too, in an order of their own
 SMALLEST_SIDE = 64  # pixels
 WORST = 4.0  # the highest severity
 SIDE = 32  # pixels of a patch
@@ -43,32 +46,45 @@ AT_ONCE = 96  # patches per step, few enough for a processor's cache
 class Grid:
     """A grid of square cells of ``side`` pixels, from the image's top left; the last cells may exceed the image.
 
-    ``values`` (rows, columns, n) are finite: features, or the severities of the categories of ``TRAINED``, 0 (none) to
-    4 (extreme).
+    ``values`` (rows, columns, n) are finite features.
     """
 
     values: Values
     side: int
 
 
-def patch_severities(image: LoadedImage) -> Grid | None:
+@dataclass(frozen=True)
+class PatchSeverities:
+    """The severities of each category in the cells of a grid (rows, columns), 0 (none) to 4 (extreme).
+
+    ``side`` is that of a cell, in pixels.
+    """
+
+    by_category: Mapping[DetectableDistortion, Values]
+    side: int
+
+
+def patch_severities(image: LoadedImage) -> PatchSeverities | None:
     """Return the severities of each patch, computed once per image; ``None`` for a side below 64 pixels.
 
-    Raises ToolError for damaged weights.
+    Raises ToolError for damaged weights, and for those of another table of categories.
     """
     if min(image.size) < SMALLEST_SIDE:
         return None
     return image.memo.once("patch severities", partial(_severities, image.pixels))
 
 
-def _severities(pixels: RGB) -> Grid:
-    grid = patch_grid(pixels)
-    return Grid(np.clip(head_outputs(read_weights(WEIGHTS, SHA256), "patch", grid.values), 0, WORST), grid.side)
+def _severities(pixels: RGB) -> PatchSeverities:
+    grid, weights = patch_grid(pixels), read_weights(WEIGHTS, SHA256, OUTPUTS)
+    severities = np.clip(head_outputs(weights, "patch", grid.values), 0, WORST)
+    names = weights[outputs_of("patch")].tolist()
+    return PatchSeverities({name: severities[..., column] for column, name in enumerate(names)}, grid.side)
 
 
-def region_weights() -> Values:
-    """Return the weights by which ``local_damage`` decides if a region is damage: (categories, 3, features + 1)."""
-    return read_weights(WEIGHTS, SHA256)["region"]
+def region_weights() -> dict[DetectableDistortion, Values]:
+    """Return the weights by which ``local_damage`` decides if a region is damage: (3, features + 1) by category."""
+    weights = read_weights(WEIGHTS, SHA256, OUTPUTS)
+    return dict(zip(weights[outputs_of("region")].tolist(), weights["region"], strict=True))
 
 
 def patch_grid(image: RGB) -> Grid:

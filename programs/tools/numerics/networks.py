@@ -4,6 +4,7 @@ onnxruntime always computes all layers of a file. A file may begin with a smalle
 protobuf merges the graph that follows into it, so that the first bytes are one network and all bytes another.
 """
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agenticiqa.programs.images.memo import Memo
-from agenticiqa.programs.tools.numerics.weights import read_checked
+from agenticiqa.programs.tools.numerics.weights import outputs_of, read_checked
 
 KEPT_PIXELS = 512 * 512  # pixels of an input; the working memory for more of them is returned after each run
 
@@ -37,13 +38,21 @@ def run_for(
     size: int | None = None,
 ) -> list[NDArray[np.float32]]:
     """Return several outputs, as ``run_network`` does."""
-    onnxruntime = silent_onnxruntime()
-    options = onnxruntime.RunOptions()
+    options = silent_onnxruntime().RunOptions()
     if inputs.shape[-2] * inputs.shape[-1] > KEPT_PIXELS:  # a fifth of the time of smaller inputs
         options.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
-    session = _sessions.once((file, sha256, size), lambda: _loaded(file, sha256, size))
+    session = _session(file, sha256, size)
     results: list[NDArray[np.float32]] = session.run(outputs, {session.get_inputs()[0].name: inputs}, options)
     return results
+
+
+def value_names(file: Path, sha256: str, output: str) -> tuple[str, ...]:
+    """Return the names of the values of an output, in order, which a network has in its metadata (JSON).
+
+    Empty for an output without names. Raises as ``run_network`` does.
+    """
+    metadata = _session(file, sha256, None).get_modelmeta().custom_metadata_map
+    return tuple(json.loads(metadata.get(outputs_of(output), "[]")))
 
 
 def silent_onnxruntime() -> Any:
@@ -57,6 +66,10 @@ def silent_onnxruntime() -> Any:
 
 
 _sessions = Memo()  # functools.cache would let threads that begin together each load the network
+
+
+def _session(file: Path, sha256: str, size: int | None) -> Any:
+    return _sessions.once((file, sha256, size), lambda: _loaded(file, sha256, size))
 
 
 def _loaded(file: Path, sha256: str, size: int | None) -> Any:

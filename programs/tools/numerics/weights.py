@@ -5,6 +5,7 @@ import io
 import re
 import zipfile
 import zlib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,16 +34,58 @@ def read_checked(file: Path, sha256: str) -> bytes:
     return content
 
 
-def read_weights(file: Path, sha256: str) -> dict[str, NDArray[np.float64]]:
-    """Return the arrays of an ``.npz`` file in double precision, read once. Raises as ``read_checked`` does."""
-    return _read.once((file, sha256), lambda: _in_double(read_checked(file, sha256)))
+def read_weights(
+    file: Path, sha256: str, outputs: Mapping[str, Sequence[str]] | None = None
+) -> dict[str, NDArray[Any]]:
+    """Return the arrays of an ``.npz`` file in double precision, read once.
+
+    ``outputs`` has the names of the outputs of each head, as the program's tables have them. The file has the names in
+    the order of its outputs, as texts in ``HEAD_outputs``, and these are returned, too.
+
+    Raises as ``read_checked`` does, and ToolError, naming them, for outputs that only one side has.
+    """
+    return _read.once((file, sha256), lambda: _checked(file.name, read_checked(file, sha256), outputs or {}))
 
 
 _read = Memo()
 
 
-def _in_double(content: bytes) -> dict[str, NDArray[np.float64]]:
-    return {name: values.astype(np.float64) for name, values in arrays_in(content).items()}
+def _checked(file: str, content: bytes, outputs: Mapping[str, Sequence[str]]) -> dict[str, NDArray[Any]]:
+    arrays = arrays_in(content)
+    for head, known in outputs.items():
+        stored = arrays.get(outputs_of(head))
+        check_outputs(file, [] if stored is None else stored.tolist(), known)
+    texts = {outputs_of(head) for head in outputs}
+    return {name: values if name in texts else values.astype(np.float64) for name, values in arrays.items()}
+
+
+def outputs_of(head: str) -> str:
+    """Return the name of the array with the names of a head's outputs."""
+    return f"{head}_outputs"
+
+
+def check_outputs(file: str, stored: Sequence[str], known: Sequence[str]) -> None:
+    """Check that the names of the outputs in a weight file are those of the program's table, in any order.
+
+    Raises ToolError, in one line, for an output that only one of them has or that one has twice.
+    """
+    surplus, missing = (sorted({*these} - {*those}) for these, those in ((stored, known), (known, stored)))
+    if surplus:
+        also = f"; the table knows {_listed(missing)}, the weights do not" if missing else ""
+        raise ToolError(
+            f"{file}: the weights know {_listed(surplus)}, the table does not{also}; train it again or restore the row"
+        )
+    if missing:
+        raise ToolError(
+            f"{file}: the table knows {_listed(missing)}, the weights do not; train it again or remove the row"
+        )
+    for names, owner in ((stored, "weights have"), (known, "table has")):
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ToolError(f"{file}: the {owner} {_listed(twice)} twice; each output needs a name of its own")
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names))
 
 
 def arrays_in(content: bytes) -> dict[str, NDArray[Any]]:

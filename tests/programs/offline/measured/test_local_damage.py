@@ -137,9 +137,11 @@ def test_patches_of_any_size_have_finite_features_and_severities_on_the_scale(sh
     assert grid.values.shape[:2] == tuple(-(-side // grid.side) for side in shape)
     found = patch_severities(image)
     assert found is not None
-    assert found.values.shape == (*grid.values.shape[:2], len(DETECTABLE))
-    assert found.values.min() >= 0
-    assert found.values.max() <= 4
+    assert {*found.by_category} == {*DETECTABLE}
+    for severities in found.by_category.values():
+        assert severities.shape == grid.values.shape[:2]
+        assert severities.min() >= 0
+        assert severities.max() <= 4
 
 
 def test_damage_in_a_large_image_has_a_box_in_its_own_pixels(photo):

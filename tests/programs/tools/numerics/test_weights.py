@@ -47,10 +47,15 @@ SHIPPED = sorted(Path(weight_files.__file__).parents[2].rglob("*.npz"))
 
 @pytest.mark.parametrize("shipped", SHIPPED, ids=lambda path: path.name)
 def test_the_arrays_are_those_that_numpy_reads(shipped: Path) -> None:
-    weights = read_weights(shipped, sha256(shipped))
     with np.load(shipped) as expected:
+        named = {name: expected[name].tolist() for name in expected if name.endswith("_outputs")}
+        outputs = {name.removesuffix("_outputs"): names for name, names in named.items()}
+        weights = read_weights(shipped, sha256(shipped), outputs)
         assert set(weights) == set(expected)
         for name, values in expected.items():
+            if name in named:
+                assert weights[name].tolist() == named[name]
+                continue
             assert np.array_equal(weights[name], values.astype(np.float64))
             assert weights[name].strides == values.astype(np.float64).strides
 
@@ -70,6 +75,52 @@ def test_arrays_of_every_shape(tmp_path: Path, values: np.ndarray) -> None:
     read = read_weights(tmp_path / "a.npz", sha256(tmp_path / "a.npz"))["values"]
     assert read.shape == values.shape
     assert read.tolist() == values.tolist()
+
+
+@pytest.fixture
+def named(tmp_path: Path) -> Path:
+    path = tmp_path / "named.npz"
+    np.savez(path, slope=np.float32([1, 2]), head_outputs=np.array(["Noise", "Noise: grain"]))
+    return path
+
+
+def test_the_names_of_outputs_may_be_in_any_order(named: Path) -> None:
+    weights = read_weights(named, sha256(named), {"head": ("Noise: grain", "Noise")})
+    assert weights["head_outputs"].tolist() == ["Noise", "Noise: grain"], "the order of the file"
+
+
+@pytest.mark.parametrize(
+    ("known", "said"),
+    [
+        (
+            {"head": ("Noise",)},
+            "named.npz: the weights know 'Noise: grain', the table does not; train it again or restore the row",
+        ),
+        (
+            {"head": ("Noise", "Noise: grain", "Blurs")},
+            "named.npz: the table knows 'Blurs', the weights do not; train it again or remove the row",
+        ),
+        (
+            {"head": ("Noise", "Noise: dots")},
+            "named.npz: the weights know 'Noise: grain', the table does not; the table knows 'Noise: dots', the weights "
+            "do not; train it again or restore the row",
+        ),
+        (
+            {"head": ("Noise", "Noise: grain", "Noise")},
+            "named.npz: the table has 'Noise' twice; each output needs a name of its own",
+        ),
+        (
+            {"other": ("Noise",)},
+            "named.npz: the table knows 'Noise', the weights do not; train it again or remove the row",
+        ),
+    ],
+)
+def test_outputs_that_only_the_file_or_the_table_has_are_refused(
+    named: Path, known: dict[str, tuple[str, ...]], said: str
+) -> None:
+    with pytest.raises(ToolError) as refused:
+        read_weights(named, sha256(named), known)
+    assert str(refused.value) == said
 
 
 @pytest.mark.parametrize("values", [np.array(["text"]), np.array([1j])])
