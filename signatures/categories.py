@@ -21,6 +21,23 @@ SHARPNESS = "Sharpness"
 CONTRAST = "Contrast"
 SPATIAL = "Spatial distortions"
 
+# Kinds with code of their own in ``programs``, which refers to their rows by these names.
+DEFOCUS_OR_MOTION = "defocus or motion blur"
+OVERSATURATION = "oversaturation"
+DESATURATION = "desaturation"
+COLOR_CAST = "color cast"
+YELLOW_CAST = "yellow cast"
+JPEG_BLOCKING = "JPEG blocking"
+GAUSSIAN_NOISE = "Gaussian noise"
+IMPULSE_NOISE = "impulse noise"
+COLOR_NOISE = "color noise"
+OVEREXPOSURE = "overexposure"
+UNDEREXPOSURE = "underexposure"
+LACK_OF_SHARPNESS = "lack of sharpness"
+OVERSHARPENING = "oversharpening"
+LOW_CONTRAST = "low contrast"
+HIGH_CONTRAST = "high contrast"
+
 
 @dataclass(frozen=True)
 class Words:
@@ -30,7 +47,10 @@ class Words:
     direction that is not good or bad ("bright", "more"); "" for words that only name the category. ``kind`` restricts
     the sense to one kind of the category ("overexposure"). In a model's answer, one of the ``phrases`` names the
     category; the ``vague`` ones ("soft", "clean") have a meaning in questions only. ``subject`` is their subject if it
-    is not this category alone (see ``lexicon.Meaning``).
+    is not this category alone (see ``lexicon.Meaning``). A phrase may be in the rows of one meaning only.
+
+    ``read_as`` names the outputs of the network that reads questions (``programs/offline/answers``) for this meaning.
+    ``hue`` is the direction of a color cast on CIELAB's a* (red) and b* (yellow).
 
     "*" stands for any ending, a space for blanks or hyphens; "color" also matches "colour".
     """
@@ -40,6 +60,8 @@ class Words:
     vague: str = ""
     kind: str = ""
     subject: str = ""
+    read_as: tuple[str, ...] = ()
+    hue: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -50,8 +72,9 @@ class Subtype:
     those in ``was[...]`` of the reference (``tools.statistics.by_name``, and a few that ``programs/offline`` adds).
 
     If one measurement determines the severity, it is the ``measure``: ``curve`` maps its value to a severity, and
-    ``change`` maps its increase over the reference. Code in ``programs/offline`` measures the other kinds. If
-    ``is_trained``, the detector's networks have an output for the kind.
+    ``change`` maps its increase over the reference. Code in ``programs/offline`` measures the other kinds, unless only
+    the networks show them (``by_network_alone``). If ``is_trained``, the detector's networks have an output for the
+    kind. ``kinds`` are those of ``eval.research.distort`` that create it.
     """
 
     name: str
@@ -61,6 +84,8 @@ class Subtype:
     curve: Curve = ()
     change: Curve = ()
     is_trained: bool = True
+    by_network_alone: bool = False
+    kinds: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -68,10 +93,12 @@ class Category:
     """One category of distortion.
 
     ``everyday`` is a photographer's name for it. ``signs`` is for the prompt of a model that detects it; a sign that
-    could belong to two categories is listed in only one. ``kinds`` are those of ``eval.research.distort`` that create
-    it.
+    could belong to two categories is listed in only one. ``other_kinds`` are those of ``eval.research.distort`` that
+    create it, but none of its subtypes.
     ``too_much`` and ``too_little`` name both ends of a property, as in ``words`` and ``subtypes``. If not
     ``is_detectable``, only questions and tools name it, and images are not searched for it.
+    ``narrowed_by`` are parts of words. A question about damage of any kind, such as "Which artifacts are there?", is
+    about this category only if it has one of them.
 
     ``head`` is the detector's network for this category in an image without a reference; without it, only measurements
     are used. The rest are constants of the offline assessment:
@@ -88,16 +115,22 @@ class Category:
     everyday: str
     words: tuple[Words, ...]
     signs: str = ""
-    kinds: tuple[str, ...] = ()
+    other_kinds: tuple[str, ...] = ()
     subtypes: tuple[Subtype, ...] = ()
     too_much: str = ""
     too_little: str = ""
     is_detectable: bool = True
+    narrowed_by: str = ""
     head: Literal["texture", "tone", ""] = ""
     network_share: float = 0.0
     loss: float = 0.7
     least_confidence: float = 0.0
     usual: float = 0.5
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of ``eval.research.distort`` that create it."""
+        return (*(kind for subtype in self.subtypes for kind in subtype.kinds), *self.other_kinds)
 
 
 CATEGORIES: tuple[Category, ...] = (
@@ -106,13 +139,14 @@ CATEGORIES: tuple[Category, ...] = (
         "blur",
         words=(
             Words("", phrases="blurs, unfocused, well focused, bokeh, lens blur, gaussian blur"),
-            Words("fault", phrases="blur*, fuzzy", vague="fuzzier, fuzziness, smudg*, mushy, soft focus"),
-            Words("fault", kind="motion blur", phrases="""
+            Words("fault", read_as=("blur",), phrases="blur*, fuzzy", vague="""
+                fuzzier, fuzziness, smudg*, mushy, soft focus"""),
+            Words("fault", kind="motion blur", read_as=("motion_blur",), phrases="""
                 motion blur*, camera shake, shaky, smear*, motion streak*, motion trail*, streak* of motion""",
                 vague="""
                 camera shook, camera move*, camera motion, moving camera, camera was moved, hand shake, directional
                 blur*"""),
-            Words("fault", kind="defocus blur", phrases="defocus*, out of focus", vague="""
+            Words("fault", kind="defocus blur", read_as=("defocus",), phrases="defocus*, out of focus", vague="""
                 defocus blur*, out of focus blur*, unfocus*, oof, focus blur, lens blur*, gaussian blur*, misfocus*,
                 missed focus, missed the focus, focus missed, not in focus, lost focus, focus is off, focus miss,
                 focus missed it, focus was off, focus off"""),
@@ -121,14 +155,14 @@ CATEGORIES: tuple[Category, ...] = (
             Words("fault", subject="clarity", phrases="soft edges"),
         ),
         signs="out of focus, motion blur, soft edges, lost detail",
-        kinds=("gaussian_blur", "motion_blur", "defocus", "low_resolution"),
         subtypes=(
             Subtype(
-                "defocus or motion blur",
+                DEFOCUS_OR_MOTION,
                 "Edges are about {edge_width:.1f} pixels wide (usually 1.3 to 2.1), and blurring the image again would "
                 "leave {blur_extent:.0%} of its gradients (usually 20% to 42%).",
                 "Edges are {edge_width:.2f} times as wide as in the reference, and blurring the image again would "
                 "leave {blur_extent:.0%} of its gradients (reference: {was[blur_extent]:.0%}).",
+                kinds=("gaussian_blur", "motion_blur", "defocus", "low_resolution"),
             ),
         ),
         head="texture",
@@ -144,62 +178,67 @@ CATEGORIES: tuple[Category, ...] = (
                 color distortions, color*, saturat*, skin tone*, reddish, greenish, bluish, yellowish, too red, too
                 green, too blue, too yellow, too orange, too warm, too cool, vivid*, vibran*, chroma*"""),
             Words("fault", vague="color distortion*, color change*, color shift*, color diffusion"),
-            Words("fault", kind="oversaturation", phrases="oversaturat*, over saturat*", vague="""
+            Words("fault", kind=OVERSATURATION, read_as=("oversaturated",), phrases="oversaturat*, over saturat*",
+                vague="""
                 pop too much, colors are too strong, colors too strong, colors too intense, too saturated, garish,
                 gaudy, too colorful, too vivid, too vibrant, saturated too much, too much saturation, overly
                 saturated, too much color, overcooked color*"""),
-            Words("fault", kind="desaturation", phrases="desaturat*, undersaturat*, under saturat*, faded", vague="""
+            Words("fault", kind=DESATURATION, read_as=("faded",), phrases="""
+                desaturat*, undersaturat*, under saturat*, faded""",
+                vague="""
                 dull, duller, pale, paler, drab, colorless, washed out color*, muted color*, muted, faded color*,
                 drained, dull color*, not enough color, too little color, grayish, greyish, not enough saturation,
                 colors washed out, color washed out"""),
-            Words("fault", kind="color cast", phrases="cast, tint*, discolor*", vague="""
+            Words("fault", kind=COLOR_CAST, read_as=("cast",), phrases="cast, tint*, discolor*", vague="""
                 color cast, color casts, color tint*, lean toward* one hue, tinge*, hue shift*, off color*, wrong
                 white balance, white balance off, white balance is off, white balance wrong, white balance is wrong"""),
-            Words("fault", kind="red cast", vague="""
+            Words("fault", kind="red cast", hue=(1.0, 0.0), vague="""
                 red* tint*, red* cast*, reddish, too red, pink* tint*, magenta tint*, magenta cast*, red* color
                 cast*"""),
-            Words("fault", kind="green cast", vague="""
+            Words("fault", kind="green cast", hue=(-1.0, 0.0), vague="""
                 green* tint*, green* cast*, greenish, too green, green* color cast*"""),
-            Words("fault", kind="blue cast", vague="""
+            Words("fault", kind="blue cast", hue=(0.0, -1.0), vague="""
                 blu* tint*, blu* cast*, bluish, too blue, too cool, blue* color cast*, too cold, cyan tint*, cyan
                 cast*"""),
-            Words("fault", kind="yellow cast", vague="""
+            Words("fault", kind=YELLOW_CAST, hue=(0.0, 1.0), vague="""
                 yellow* tint*, yellow* cast*, yellowish, too warm, too yellow, too orange, orange tint*, orange cast*,
                 yellow* color cast*, warm tint*, warm cast*"""),
-            Words("more", kind="oversaturation", vague="saturated"),
-            Words("virtue", kind="desaturation", vague="vivid, vibrant, colorful, vividness, colorfulness"),
+            Words("more", kind=OVERSATURATION, vague="saturated"),
+            Words("virtue", kind=DESATURATION, vague="vivid, vibrant, colorful, vividness, colorfulness"),
             Words("neutral", phrases="hue, hues, white balance", vague="""
                 color, colors, saturation, color saturation, tones, color tone*, color rendition, color reproduction,
                 color accuracy"""),
         ),
         signs="color cast, oversaturated or faded colors",
-        kinds=("desaturate", "oversaturate", "color_cast"),
         subtypes=(
             Subtype(
-                "desaturation",
+                DESATURATION,
                 "Colors vary {per_contrast:.2f} times as much as brightness (usually over 0.25; a gray picture may be "
                 "intended).",
                 "The colorfulness is {colorfulness:.0f} on Hasler and Süsstrunk's scale (reference: "
                 "{was[colorfulness]:.0f}).",
+                kinds=("desaturate",),
             ),
             Subtype(
-                "oversaturation",
+                OVERSATURATION,
                 "The colorfulness is {colorfulness:.0f} on Hasler and Süsstrunk's scale (usually below 95).",
                 "The colorfulness is {colorfulness:.0f} on Hasler and Süsstrunk's scale (reference: "
                 "{was[colorfulness]:.0f}).",
                 measure="colorfulness",
                 curve=((95, 0), (120, 0.9), (145, 2.0), (180, 4)),
+                kinds=("oversaturate",),
             ),
             Subtype(
-                "color cast",
+                COLOR_CAST,
                 "Neutral colors are {color_cast:.0f} CIELAB units away from gray (usually below 20).",
                 "The mean color is shifted by {shift:.0f} CIELAB units from the reference.",
                 measure="color_cast",
                 curve=((27, 0), (33, 0.6), (40, 1.5), (52, 2.7), (70, 4)),
+                kinds=("color_cast",),
             ),
         ),
-        too_much="oversaturation",
-        too_little="desaturation",
+        too_much=OVERSATURATION,
+        too_little=DESATURATION,
         head="tone",
         network_share=0.67,
         loss=0.24,
@@ -211,32 +250,35 @@ CATEGORIES: tuple[Category, ...] = (
         "compression artifacts",
         words=(
             Words("", phrases="compression, over compress*, jpeg, jpg"),
-            Words("fault", phrases="compress*, artefact*, artifact*", vague="""
+            Words("fault", read_as=("compression",), phrases="compress*, artefact*, artifact*", vague="""
                 compression artefact*, compression artifact*, jpeggy, deep fried, deep fried jpeg, crunch*, coding
                 artifact*, coding artefact*, jpeg coding, jpeg encod*, lossy coding, jpeg, jpg, jpeg compression, jpeg
                 artifact*, jpeg artefact*, jpeg compression artifact*"""),
             Words("neutral", vague="jpeg quality, jpg quality, compression quality"),
-            Words("fault", kind="blocking", phrases="""
+            Words("fault", kind="blocking", read_as=("blocking",), phrases="""
                 block, blocks, blocky, blockiness, blocking, blocking artifact*, block artifact*""", vague="""
                 blockier, blocking artefact*, block structure*, jpeg block*, jpeg block structure*"""),
             Words("virtue", vague="uncompressed, artifact free, artefact free"),
             Words("fault", kind="coding artifacts", phrases="jpeg2000, jp2k, ringing, mosquito noise, macroblock*",
                 vague="""
                 jpeg2000 compression, jpeg 2000 compression, jpeg 2000, ringing artifact*, ringing artefact*"""),
-            Words("fault", kind="banding", phrases="banding, banded, posteri*, banded gradients", vague="""
+            Words("fault", kind="banding", read_as=("banding",), phrases="""
+                banding, banded, posteri*, banded gradients""",
+                vague="""
                 stepped, stepped gradients, gradient steps, tonal steps, steps between tones, steps between colors,
                 color steps, visible steps, color banding, tonal banding, banding artifact*"""),
         ),
         signs="blocking, ringing, banding",
-        kinds=("jpeg", "jpeg2000", "webp", "fast_fading", "banding"),
+        narrowed_by="compress, jpeg, jpg, webp, coding, codec, block, band, ring, posteri, mosquito",
         subtypes=(
             Subtype(
-                "JPEG blocking",
+                JPEG_BLOCKING,
                 "Steps along an 8 x 8 grid are {blockiness:.1f} times as strong as elsewhere (usually 1.0 to 1.8).",
                 "Steps along an 8 x 8 grid are {blockiness:.1f} times as strong as elsewhere (reference: "
                 "{was[blockiness]:.1f}).",
                 measure="blockiness",
                 curve=((1, 0), (1.4, 0.25), (1.9, 0.6), (2.4, 1.2), (3.0, 2.0), (3.8, 2.8), (5, 3.5), (7, 4)),
+                kinds=("jpeg",),
             ),
             Subtype(
                 "coding artifacts",
@@ -245,12 +287,16 @@ CATEGORIES: tuple[Category, ...] = (
                 "{lost_detail:.0%} of the finest detail is lost (reference: {was[lost_detail]:.0%}); steps "
                 "along an 8 x 8 grid are {blockiness:.1f} times as strong as elsewhere (reference: "
                 "{was[blockiness]:.1f}).",
+                by_network_alone=True,
+                kinds=("jpeg2000", "webp", "fast_fading"),
             ),
             Subtype(
                 "banding",
                 "Smooth areas have few distinct values, and {lost_detail:.0%} of the finest detail is lost.",
                 "Smooth areas have few distinct values, and {lost_detail:.0%} of the finest detail is lost "
                 "(reference: {was[lost_detail]:.0%}).",
+                by_network_alone=True,
+                kinds=("banding",),
             ),
         ),
         head="texture",
@@ -263,48 +309,53 @@ CATEGORIES: tuple[Category, ...] = (
         "noise",
         words=(
             Words("", phrases="nois*, grain*, iso noise, luminance noise"),
-            Words("fault", phrases="speckle*, noise, denoise artifact*, denoising artifact*", vague="""
+            Words("fault", read_as=("noise", "grain"), phrases="""
+                speckle*, noise, denoise artifact*, denoising artifact*""",
+                vague="""
                 multiplicative noise, noisy, noisier, graininess, grain, grains, grainy, grainier, gritty, grittier,
                 speckly, speckling, image noise, pixel noise, random noise, random pixel noise, sensor noise, film
                 grain, iso noise, digital noise, luminance noise, luma noise, noisiness, noisey"""),
             Words("fault", kind="white noise", phrases="white noise, gaussian noise", vague="""
                 additive noise, additive gaussian noise"""),
-            Words("fault", kind="impulse noise", phrases="impulse noise, salt and pepper", vague="""
+            Words("fault", kind=IMPULSE_NOISE, read_as=("impulse_noise",), phrases="impulse noise, salt and pepper",
+                vague="""
                 specks, specks of black and white pixels, black and white pixels, white and black pixels, salt and
                 pepper noise, salt and pepper speck*, salt and pepper dots, salt and pepper pixels, dead pixels, hot
                 pixels, black and white dots, white and black dots, black and white specks"""),
             Words("virtue", vague="noise free, noiseless, clean, cleaner, cleanest"),
-            Words("fault", kind="color noise", phrases="color noise, chroma noise, color component noise", vague="""
+            Words("fault", kind=COLOR_NOISE, phrases="color noise, chroma noise, color component noise", vague="""
                 chrominance noise, colored speckle*, color speckle*"""),
         ),
         signs="grain, speckles, dots, color noise",
-        kinds=("white_noise", "impulse_noise", "speckle_noise", "chroma_noise"),
         subtypes=(
             Subtype(
-                "Gaussian noise",
+                GAUSSIAN_NOISE,
                 "The smoothest parts fluctuate by {noise_sigma:.1f} of 255 gray levels (standard deviation, usually "
                 "below 2.4).",
                 "The smoothest parts fluctuate by {noise_sigma:.1f} of 255 gray levels (standard deviation; reference: "
                 "{was[noise_sigma]:.1f}).",
                 measure="noise_sigma",
                 curve=((2.4, 0), (4, 0.7), (7, 1.5), (12, 2.3), (20, 3.1), (40, 3.7), (80, 4)),
+                kinds=("white_noise", "speckle_noise"),
             ),
             Subtype(
-                "impulse noise",
+                IMPULSE_NOISE,
                 "{isolated_pixels:.2%} of the pixels differ strongly from all their neighbors (usually below 0.3%).",
                 "{isolated_pixels:.2%} of the pixels differ strongly from all their neighbors (reference: "
                 "{was[isolated_pixels]:.2%}).",
                 measure="isolated_pixels",
                 curve=((0.003, 0), (0.007, 0.8), (0.015, 1.7), (0.03, 2.6), (0.055, 3.4), (0.08, 4)),
                 change=((0.001, 0), (0.004, 0.8), (0.012, 1.6), (0.03, 2.5), (0.055, 3.4), (0.08, 4)),
+                kinds=("impulse_noise",),
             ),
             Subtype(
-                "color noise",
+                COLOR_NOISE,
                 "Colors of the smoothest parts fluctuate by {color_noise:.1f} of 255 levels (usually below 2).",
                 "Colors of the smoothest parts fluctuate by {color_noise:.1f} of 255 levels (reference: "
                 "{was[color_noise]:.1f}).",
                 measure="color_noise",
                 curve=((2.4, 0), (4, 0.7), (7, 1.5), (12, 2.3), (20, 3.1), (40, 3.7), (80, 4)),
+                kinds=("chroma_noise",),
             ),
         ),
         head="texture",
@@ -319,46 +370,50 @@ CATEGORIES: tuple[Category, ...] = (
             Words("", phrases="""
                 brightness change, bright*, dark*, dimly, expos*, highlights, illuminat*, backlit, backlight*,
                 clipped, clipping, shadows"""),
-            Words("fault", phrases="mean shift", vague="brightness change*, brightness distortion*, misexposed"),
-            Words("fault", kind="overexposure", phrases="overexpos*, over expos*, too much light, blown out, glare",
+            Words("fault", read_as=("exposure",), phrases="mean shift", vague="""
+                brightness change*, brightness distortion*, misexposed"""),
+            Words("fault", kind=OVEREXPOSURE, read_as=("bright",), phrases="""
+                overexpos*, over expos*, too much light, blown out, glare""",
                 vague="""
                 nuked, clipped, clipping, blown whites, too high an exposure, too bright, overly bright, excessively
                 bright, blown highlights, clipped highlights, highlight clipping, blown, blown out highlights, burnt
                 out, burned out, highlights blown, highlights blown out, burnt, highlights clipped, highlights burned
                 out, too light, overly exposed, exposed too much, overbright, over bright, too much exposure, clipped
                 whites, bleached, bleached out"""),
-            Words("fault", kind="underexposure", phrases="underexpos*, under expos*, dim, low light", vague="""
+            Words("fault", kind=UNDEREXPOSURE, read_as=("dark",), phrases="underexpos*, under expos*, dim, low light",
+                vague="""
                 shadows crushed, blacks crushed, shadows are crushed, blacks are crushed, shadows blocked up, dark,
                 darker, darkness, dimmer, dimly lit, underlit, gloomy, murky, too little light, not enough light, too
                 dark, lack of light, crushed blacks, crushed shadows, pitch black, blacked out, too dim, too black,
                 badly underlit, too little exposure, need* more light"""),
-            Words("more", kind="overexposure", vague="bright, brighter, brightly lit"),
-            Words("virtue", kind="underexposure", phrases="enough light, well lit", vague="bright enough"),
+            Words("more", kind=OVEREXPOSURE, vague="bright, brighter, brightly lit"),
+            Words("virtue", kind=UNDEREXPOSURE, phrases="enough light, well lit", vague="bright enough"),
             Words("virtue", phrases="well exposed", vague="properly exposed, correctly exposed"),
-            Words("virtue", kind="overexposure", vague="""
+            Words("virtue", kind=OVEREXPOSURE, vague="""
                 highlights preserved, preserved highlights, highlights intact, highlights are preserved, highlights
                 well preserved, highlights kept"""),
             Words("neutral", phrases="lighting, lit, luminance", vague="""
                 brightness, exposure, exposed, the light, illumination, illuminated"""),
         ),
         signs="overexposed, underexposed",
-        kinds=("darken", "brighten"),
         subtypes=(
             Subtype(
-                "underexposure",
+                UNDEREXPOSURE,
                 "The mean brightness is {mean_luma:.0f} of 255 (usually 75 to 165), and the brightest parts reach "
                 "{highlight_level:.0f} (usually over 180).",
                 "The mean brightness is {mean_luma:.0f} of 255 (reference: {was[mean_luma]:.0f}).",
+                kinds=("darken",),
             ),
             Subtype(
-                "overexposure",
+                OVEREXPOSURE,
                 "The mean brightness is {mean_luma:.0f} of 255 (usually 75 to 165), and {clipped_bright:.0%} of the "
                 "image is pure white (usually below 5%).",
                 "The mean brightness is {mean_luma:.0f} of 255 (reference: {was[mean_luma]:.0f}).",
+                kinds=("brighten",),
             ),
         ),
-        too_much="overexposure",
-        too_little="underexposure",
+        too_much=OVEREXPOSURE,
+        too_little=UNDEREXPOSURE,
         head="tone",
         network_share=0.67,
         loss=0.27,
@@ -374,30 +429,30 @@ CATEGORIES: tuple[Category, ...] = (
                 sharp, sharper, crisp, crisper, detailed"""),
             Words("neutral", subject="clarity", phrases="clarity, sharpness", vague="""
                 clearness, detail, details, definition, crispness"""),
-            Words("fault", kind="lack of sharpness", phrases="unsharp*, lack of sharpness", vague="low sharpness"),
-            Words("fault", kind="oversharpening", phrases="oversharp*, over sharp*", vague="""
+            Words("fault", kind=LACK_OF_SHARPNESS, phrases="unsharp*, lack of sharpness", vague="low sharpness"),
+            Words("fault", kind=OVERSHARPENING, read_as=("oversharpened",), phrases="oversharp*, over sharp*", vague="""
                 sharpening, white outlines, bright outlines, overly sharp*, too sharp, too sharpened, halo, halos,
                 haloes, haloing, sharpened too much, over processed edges, sharpening halo*, sharpening artifact*,
                 edge halo*, sharpened too far, sharpened too strongly"""),
         ),
         signs="oversharpened edges, halos (edges that are too soft are Blurs)",
-        kinds=("oversharpen",),
         subtypes=(
             Subtype(
-                "lack of sharpness",
+                LACK_OF_SHARPNESS,
                 "The steepest step of an edge is {edge_sharpness:.0%} of its height (usually 48% to 78%).",
                 "Edges are {edge_ratio:.2f} times as steep as in the reference.",
                 is_trained=False,
             ),
             Subtype(
-                "oversharpening",
+                OVERSHARPENING,
                 "The steepest step of an edge is {edge_sharpness:.0%} of its height (usually 48% to 78%), and halos "
                 "beside it have {overshoot:.0%} of its height.",
                 "Edges are {edge_ratio:.2f} times as steep as in the reference.",
+                kinds=("oversharpen",),
             ),
         ),
-        too_much="oversharpening",
-        too_little="lack of sharpness",
+        too_much=OVERSHARPENING,
+        too_little=LACK_OF_SHARPNESS,
         head="texture",
         network_share=0.67,
         loss=0.49,
@@ -409,39 +464,40 @@ CATEGORIES: tuple[Category, ...] = (
         words=(
             Words("", phrases="contrast*"),
             Words("fault", vague="contrast change*, contrast distortion*"),
-            Words("fault", kind="low contrast", phrases="""
+            Words("fault", kind=LOW_CONTRAST, read_as=("low_contrast",), phrases="""
                 low contrast, washed out, hazy, haze, foggy, flat tones, dull tones""", vague="""
                 low in contrast, washed out tones, hazier, flat, flatter, milky, not enough contrast, too little
                 contrast, flatness"""),
-            Words("fault", kind="high contrast", vague="""
+            Words("fault", kind=HIGH_CONTRAST, read_as=("high_contrast",), vague="""
                 excessive in contrast, contrast too harsh, contrast is too harsh, contrast too hard, contrast is too
                 hard, excessive contrast, too much contrast, contrast too strong, contrast is too strong, harsh
                 contrast, too contrasty"""),
-            Words("more", kind="high contrast", phrases="high contrast", vague="""
+            Words("more", kind=HIGH_CONTRAST, phrases="high contrast", vague="""
                 high in contrast, strong contrast, contrasty"""),
             Words("neutral", phrases="contrast, dynamic range"),
         ),
         signs="hazy, washed out, or too harsh",
-        kinds=("low_contrast", "high_contrast"),
         subtypes=(
             Subtype(
-                "low contrast",
+                LOW_CONTRAST,
                 "The tones from the darkest to the brightest parts span {tonal_range:.0%} of the range that their "
                 "brightness allows (usually over 62%).",
                 "Brightness varies by {rms_contrast:.0f} of 255 gray levels (standard deviation; reference: "
                 "{was[rms_contrast]:.0f}).",
+                kinds=("low_contrast",),
             ),
             Subtype(
-                "high contrast",
+                HIGH_CONTRAST,
                 "Brightness varies by {rms_contrast:.0f} of 255 gray levels (standard deviation, usually below 84).",
                 "Brightness varies by {rms_contrast:.0f} of 255 gray levels (standard deviation; reference: "
                 "{was[rms_contrast]:.0f}).",
                 measure="rms_contrast",
                 curve=((84, 0), (95, 1), (110, 2.2), (125, 3.2)),
+                kinds=("high_contrast",),
             ),
         ),
-        too_much="high contrast",
-        too_little="low contrast",
+        too_much=HIGH_CONTRAST,
+        too_little=LOW_CONTRAST,
         head="tone",
         network_share=0.67,
         loss=0.17,
@@ -459,7 +515,7 @@ CATEGORIES: tuple[Category, ...] = (
                 vignett*, flare, lens flare, ghosting, chromatic aberration*, lens distortion*, geometric
                 distortion*"""),
         ),
-        kinds=("pixelate",),
+        other_kinds=("pixelate",),
         is_detectable=False,
     ),
 )  # fmt: skip
@@ -468,6 +524,6 @@ OTHER_WORDS: tuple[Words, ...] = (
     Words("fault", subject="any", vague="""
         fault, faults, distort*, degrad*, defect*, flaw*, issue, issues, problem, problems, wrong, impair*, damaged,
         spoil*, quality issue, quality issues, quality problem, messed up, quality problems"""),
-    Words("virtue", subject="any", vague="undamaged, undegraded, undistorted, flawless, pristine, distortion free"),
+    Words("virtue", subject="any", vague="undamaged, undegraded, undistorted, pristine, distortion free"),
     Words("neutral", subject="quality", vague="quality"),
 )  # fmt: skip

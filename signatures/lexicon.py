@@ -6,12 +6,21 @@ in a question ("overexposed" finds fault with the brightness). Many have both. W
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Generic, TypeVar
 
-from agenticiqa.signatures.categories import BLURS, CATEGORIES, OTHER_WORDS, SHARPNESS, Sense
+from agenticiqa.signatures.categories import (
+    BLURS,
+    CATEGORIES,
+    OTHER_WORDS,
+    OVERSHARPENING,
+    SHARPNESS,
+    Category,
+    Sense,
+    Words,
+)
 from agenticiqa.signatures.vocabulary import (
     DETECTABLE,
     DISTORTIONS,
@@ -29,9 +38,7 @@ T = TypeVar("T")
 LONGEST_NAME = 500  # characters of a text that names one distortion or severity; longer texts are not searched
 CLARITY: tuple[DetectableDistortion, ...] = (BLURS, SHARPNESS)
 # The names of too much (UPPER) and too little (LOWER) of a property.
-UPPER: dict[Subject, str] = {row.name: row.too_much for row in CATEGORIES if row.too_much} | {
-    "clarity": "oversharpening"
-}
+UPPER: dict[Subject, str] = {row.name: row.too_much for row in CATEGORIES if row.too_much} | {"clarity": OVERSHARPENING}
 LOWER: dict[Subject, str] = {row.name: row.too_little for row in CATEGORIES if row.too_little}
 
 
@@ -98,10 +105,15 @@ class _Match(Generic[T]):
     value: T
 
 
+def phrases_of(listed: str) -> list[str]:
+    """Return the phrases of a row, which are separated by commas."""
+    return [" ".join(phrase.split()) for phrase in listed.split(",") if phrase.strip()]
+
+
 def _patterns(column: Iterable[tuple[T, str]]) -> dict[T, re.Pattern[str]]:
     phrases: dict[T, list[str]] = {}
     for value, listed in column:
-        phrases.setdefault(value, []).extend(filter(None, (" ".join(phrase.split()) for phrase in listed.split(","))))
+        phrases.setdefault(value, []).extend(phrases_of(listed))
     return {value: any_of(texts) for value, texts in phrases.items()}
 
 
@@ -120,6 +132,76 @@ def _meanings() -> dict[Meaning, re.Pattern[str]]:
         if words.sense
     )
 
+
+@dataclass(frozen=True)
+class _Claim:
+    """A phrase, the row that has it, and what the row makes of it: a category, and in a question a meaning."""
+
+    phrase: str
+    row: str
+    category: Subject
+    meaning: Meaning | None = None
+
+    def contradicts(self, other: "_Claim") -> bool:
+        """Return whether the other claim is to something else."""
+        both = self.meaning is not None and other.meaning is not None
+        return self.category != other.category or (both and self.meaning != other.meaning)
+
+
+def check_claims(rows: Sequence[Category], others: Sequence[Words]) -> None:
+    """Check that no two rows of the tables claim one phrase or one name for different things.
+
+    A "*" stands for any ending, so "flaw*" and "flawless" are one phrase. Without this check, the first row would win.
+
+    Raises ValueError, in one line, with the phrase and both rows.
+    """
+    by_beginning: dict[tuple[int, str], list[_Claim]] = {}
+    for claim in _claims(rows, others):
+        words = re.split(r"[\s-]+", claim.phrase.lower())
+        rivals = by_beginning.setdefault((len(words), words[0][:2]), [])
+        for rival in rivals:
+            if claim.contradicts(rival) and _overlap(words, re.split(r"[\s-]+", rival.phrase.lower())):
+                same = claim.phrase if claim.phrase == rival.phrase else f"{rival.phrase} / {claim.phrase}"
+                raise ValueError(
+                    f"two rows claim the phrase '{same}': {rival.row} and {claim.row}; keep it in one of them"
+                )
+        rivals.append(claim)
+    _check_names("subtype", [(subtype.name, row.name) for row in rows for subtype in row.subtypes])
+    _check_names("kind of eval.research.distort", [(kind, row.name) for row in rows for kind in row.kinds])
+    _check_names("output", [(name, row.name) for row in rows for words in row.words for name in words.read_as])
+
+
+def _claims(rows: Sequence[Category], others: Sequence[Words]) -> Iterator[_Claim]:
+    listed = [*((row.name, row.words) for row in rows), ("", others)]
+    for name, words in ((name, words) for name, of_row in listed for words in of_row):
+        meaning = Meaning(words.subject or name, words.sense, words.kind) if words.sense else None
+        row = f"{name or 'OTHER_WORDS'} ({', '.join(filter(None, (words.sense, words.kind))) or 'its names'})"
+        for phrase in phrases_of(f"{words.phrases},{words.vague}"):
+            yield _Claim(phrase, row, name, meaning)
+    for category in rows:
+        for name in (category.name, category.everyday, *(subtype.name for subtype in category.subtypes)):
+            yield _Claim(name, f"{category.name} (the name '{name}')", category.name)
+
+
+def _overlap(one: Sequence[str], other: Sequence[str]) -> bool:
+    """Return whether some text matches both phrases, given as their words."""
+    for word, rival in zip(one, other, strict=True):
+        stem, rival_stem = word.removesuffix("*"), rival.removesuffix("*")
+        fits_rival = word == rival or (rival != rival_stem and stem.startswith(rival_stem))
+        if not fits_rival and not (word != stem and rival_stem.startswith(stem)):
+            return False
+    return True
+
+
+def _check_names(what: str, named: Iterable[tuple[str, str]]) -> None:
+    owners: dict[str, str] = {}
+    for name, owner in named:
+        if name in owners:
+            raise ValueError(f"two rows claim the {what} '{name}': {owners[name]} and {owner}; keep it in one of them")
+        owners[name] = owner
+
+
+check_claims(CATEGORIES, OTHER_WORDS)
 
 _SEVERITY_OF = {word: severity for severity in SEVERITIES for word in SEVERITY_WORDS[severity]}
 

@@ -19,7 +19,7 @@ from pydantic import (
     model_validator,
 )
 
-from agenticiqa.signatures.categories import OVERALL
+from agenticiqa.signatures.categories import BLURS, OVERALL
 from agenticiqa.signatures.lexicon import folded_distortion, folded_severity
 from agenticiqa.signatures.vocabulary import (
     DetectableDistortion,
@@ -126,7 +126,7 @@ class PlannerOutput(Strict):
                     "query_type": "IQA",
                     "query_scope": ["vehicle"],
                     "distortion_source": "Explicit",
-                    "distortions": {"vehicle": ["Blurs"]},
+                    "distortions": {"vehicle": [BLURS]},
                     "reference_mode": "No-Reference",
                     "required_tool": None,
                     "plan": {

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from agenticiqa.eval.metrics import srcc
 from agenticiqa.eval.research.distort import KINDS
 from agenticiqa.signatures.categories import BLURS, COMPRESSION
-from agenticiqa.signatures.vocabulary import DETECTABLE, Distortion
+from agenticiqa.signatures.vocabulary import TRAINED, Distortion
 
 VISIBLE = 0.5  # least severity of a distortion that is named
 ALARM = 1.5  # least severity of an alarm, the end of "slight"
@@ -25,14 +25,14 @@ Severities = NDArray[np.float64]
 
 def top_category(severities: Severities) -> str:
     """Return the category of the highest of seven severities, or "none" if that is not visible."""
-    return DETECTABLE[int(severities.argmax())] if severities.max() >= VISIBLE else NONE
+    return TRAINED[int(severities.argmax())] if severities.max() >= VISIBLE else NONE
 
 
 def correct_shares(kinds: Sequence[str], severities: Severities) -> dict[str, float]:
     """Return, for each kind with a detectable category, the share of correct top categories; severities (N, 7)."""
     hits: dict[str, list[bool]] = {}
     for kind, row in zip(kinds, severities, strict=True):
-        if set(CORRECT.get(kind, ())) & set(DETECTABLE):
+        if set(CORRECT.get(kind, ())) & set(TRAINED):
             hits.setdefault(kind, []).append(top_category(row) in CORRECT[kind])
     return {kind: float(np.mean(values)) for kind, values in hits.items()}
 
@@ -42,14 +42,14 @@ def srcc_with_strength(kind: str, strengths: Sequence[float], severities: Severi
 
     If two categories are correct, the higher severity counts; severities (N, 7).
     """
-    columns = [DETECTABLE.index(name) for name in CORRECT[kind] if name in DETECTABLE]
+    columns = [TRAINED.index(name) for name in CORRECT[kind] if name in TRAINED]
     return srcc(strengths, severities[:, columns].max(axis=1)) or 0.0
 
 
 def false_alarms(severities: Severities) -> dict[str, float]:
     """Return the shares of pristine images with an alarm, in any category and in each; severities (N, 7)."""
     shares = {"any": float(np.mean(severities.max(axis=1) >= ALARM))}
-    return shares | {name: float(np.mean(severities[:, column] >= ALARM)) for column, name in enumerate(DETECTABLE)}
+    return shares | {name: float(np.mean(severities[:, column] >= ALARM)) for column, name in enumerate(TRAINED)}
 
 
 def confusion_table(
@@ -63,7 +63,7 @@ def confusion_table(
     shares = correct_shares(kinds, severities)
     for kind in dict.fromkeys(kinds):
         categories = [top_category(row) for other, row in zip(kinds, severities, strict=True) if other == kind]
-        counts = " | ".join(str(categories.count(name) or "") for name in (*DETECTABLE, NONE))
+        counts = " | ".join(str(categories.count(name) or "") for name in (*TRAINED, NONE))
         share = f"{shares[kind]:.2f}" if kind in shares else "-"
         rank = f"{np.mean(list(strength_srcc[kind])):.2f}" if kind in strength_srcc else "-"
         lines.append(f"| {kind} | {len(categories)} | {counts} | {share} | {rank} |")

@@ -217,7 +217,15 @@ _DEFINITIONS: dict[str, tuple[str, Sequence[float], Callable[[Values, float, np.
     "oversharpen": ("unsharp mask with halos", (0.7, 1.3, 2.2, 3.6, 6), oversharpen),
     "pixelate": ("squares of one color", (2, 3, 5, 8, 12), pixelate),
 }
-KINDS: dict[str, Kind] = {name: Kind(CATEGORY_OF_KIND[name], *made) for name, made in _DEFINITIONS.items()}
+
+
+def _category_of(kind: str) -> Distortion:
+    if kind not in CATEGORY_OF_KIND:
+        raise ToolError(f"no row of signatures/categories.py has the kind '{kind}': add it to a subtype or other_kinds")
+    return CATEGORY_OF_KIND[kind]
+
+
+KINDS: dict[str, Kind] = {name: Kind(_category_of(name), *made) for name, made in _DEFINITIONS.items()}
 
 
 def _convolve(rgb: Values, offsets: Values) -> Values:

@@ -28,7 +28,7 @@ from agenticiqa.programs.offline.measured.features import features
 from agenticiqa.programs.offline.measured.findings import Finding
 from agenticiqa.programs.tools.numerics.pixels import RGB
 from agenticiqa.programs.tools.statistics.by_name import all_statistics
-from agenticiqa.signatures.categories import BLURS, COLOR, COMPRESSION, CONTRAST, NOISE
+from agenticiqa.signatures.categories import BLURS, CATEGORIES, COLOR, COMPRESSION, CONTRAST, NOISE
 from agenticiqa.signatures.vocabulary import TRAINED, DetectableDistortion
 
 Values = NDArray[np.float64]
@@ -41,29 +41,7 @@ PAIRS = 8  # frames with two distortions for each photo
 LARGEST_PHOTO = 1280  # pixels of the longer side
 # The severities of the distortion strengths 0..5, from none (0) to extreme (4).
 SEVERITY_OF_STRENGTH = (0.0, 0.8, 1.6, 2.5, 3.3, 4.0)
-SUBTYPE_OF = {
-    "gaussian_blur": "defocus or motion blur",
-    "motion_blur": "defocus or motion blur",
-    "defocus": "defocus or motion blur",
-    "low_resolution": "defocus or motion blur",
-    "white_noise": "Gaussian noise",
-    "impulse_noise": "impulse noise",
-    "speckle_noise": "Gaussian noise",
-    "chroma_noise": "color noise",
-    "jpeg": "JPEG blocking",
-    "jpeg2000": "coding artifacts",
-    "webp": "coding artifacts",
-    "fast_fading": "coding artifacts",
-    "banding": "banding",
-    "darken": "underexposure",
-    "brighten": "overexposure",
-    "low_contrast": "low contrast",
-    "high_contrast": "high contrast",
-    "desaturate": "desaturation",
-    "oversaturate": "oversaturation",
-    "color_cast": "color cast",
-    "oversharpen": "oversharpening",
-}
+SUBTYPE_OF = {kind: subtype.name for row in CATEGORIES for subtype in row.subtypes for kind in subtype.kinds}
 # Two styles are also slight damage: grain is visible, and fog reduces contrast.
 ALSO_SLIGHT: dict[str, DetectableDistortion] = {"film grain": NOISE, "fog": CONTRAST}
 STYLES_EACH = 6  # styles of a good photo

@@ -9,10 +9,10 @@ from agenticiqa.eval.research.wordings import SPLITS, Wording, read_wordings, wo
 from agenticiqa.programs.offline.answers.asked import question_alone
 from agenticiqa.programs.offline.answers.question_reader import (
     AMOUNT,
+    FAULTS,
     INTENTS,
     MEANINGS,
     NONE,
-    NOUNS,
     OTHER,
     in_context,
     listing,
@@ -84,7 +84,7 @@ def intent_of(wording: Wording) -> str:
         says_yes = next(letter for letter, text in offered.items() if text.lower().startswith("yes"))
         return "no" if wording.tags[says_yes].startswith("0") else "yes"
     if kind == "choice":
-        return "degree" if wording.about in NOUNS else "which"
+        return "degree" if wording.about in FAULTS else "which"
     if kind in ("presence", "negation"):
         return truth
     if kind == "subject":
@@ -98,7 +98,7 @@ def intent_of(wording: Wording) -> str:
 
 
 def _of_question(wording: Wording, query: str) -> Example:
-    about = wording.about if wording.about in NOUNS else NONE
+    about = wording.about if wording.about in FAULTS else NONE
     meaning = UNKNOWN if wording.kind in ("unanswerable", "metric") else MEANINGS.index(about)
     return Example(query, INTENTS.index(intent_of(wording)), meaning)
 

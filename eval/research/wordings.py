@@ -14,7 +14,7 @@ from pathlib import Path
 
 from agenticiqa.eval.research import DATA
 from agenticiqa.programs.errors import UserError
-from agenticiqa.programs.offline.answers.question_reader import NOUNS
+from agenticiqa.programs.offline.answers.question_reader import FAULTS
 
 SPLITS = (
     "dev",
@@ -84,7 +84,7 @@ def _filled(wording: Wording, nouns: dict[str, str]) -> Iterator[Wording]:
     if wording.about != "*":
         yield wording
         return
-    for concept in NOUNS:
+    for concept in FAULTS:
         if concept in nouns:
             text = wording.text.replace("{noun}", nouns[concept])
             yield replace(wording, about=concept, text=text, is_template=True)

@@ -1,14 +1,30 @@
-"""The table of categories: an eighth row is all that a new category needs."""
+"""The table of categories: an added row is all that a new category needs, and a wrong one is refused in one line."""
 
 import json
 import os
+import re
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
+from typing import get_args
+
+import pytest
 
 from agenticiqa.eval.research.distort import KINDS
-from agenticiqa.signatures.categories import CATEGORIES
+from agenticiqa.programs.errors import ToolError
+from agenticiqa.programs.offline.measured.findings import Measured
+from agenticiqa.signatures.categories import (
+    CATEGORIES,
+    OTHER_WORDS,
+    Category,
+    Sense,
+    Subtype,
+    Words,
+)
+from agenticiqa.signatures.lexicon import check_claims
 
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
 ADDED = textwrap.dedent(
     """
     import json
@@ -60,3 +76,158 @@ def test_an_added_category_is_planned_detected_measured_and_answered() -> None:
     assert "Ink" in shown["compared"]
     assert shown["yes"].startswith("Yes")
     assert shown["no"].startswith("No")
+
+
+WITH_ROWS = textwrap.dedent(
+    """
+    import json
+    from dataclasses import asdict, replace
+    from agenticiqa.signatures import categories
+
+    def changed(row):
+        return {change}
+
+    rows = [changed(row) for row in categories.CATEGORIES]
+    categories.CATEGORIES = (*rows[{first}:], *rows[:{first}])
+
+    import numpy as np
+    from agenticiqa import AgenticIQA
+    from agenticiqa.programs.errors import ToolError
+    from agenticiqa.programs.offline.answers.asked import read_question
+    from agenticiqa.programs.offline.measured.distortions import findings_of
+    from agenticiqa.programs.offline.measured.patches import region_weights
+    from support.images import coffee, loaded
+
+    clean = coffee()
+    noisy, part = clean.copy(), (slice(0, 160), slice(0, 224))
+    noisy[part] = np.clip(noisy[part] + np.random.default_rng(0).normal(0, 40, (160, 224, 3)), 0, 255)
+    questions = ["Is it noisy?", "Is it out of focus or grainy?", "How severe is the banding?", "Is it fine?"]
+    try:
+        shown = {{
+            "found": [{{name: asdict(finding) for name, finding in findings_of(loaded(image), beside).items()}}
+                for image in (clean, noisy) for beside in (None, loaded(clean))],
+            "regions": {{name: weights.tolist() for name, weights in region_weights().items()}},
+            "read": [str(read_question(question, {{}}, [], False)) for question in questions],
+            "answers": [AgenticIQA.offline()(noisy, question).final_answer for question in questions],
+        }}
+        print(json.dumps(shown, sort_keys=True))
+    except ToolError as error:
+        print(error)
+    """
+)
+
+
+def shown_with(change: str, first: int = 0) -> str:
+    """Return the JSON of findings and answers with other rows, the ``first`` in front, or the line of an error."""
+    code = WITH_ROWS.format(change=change, first=first)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=ENVIRONMENT, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_nothing_depends_on_the_order_of_the_rows() -> None:
+    reversed_parts = "replace(row, subtypes=row.subtypes[::-1], words=row.words[::-1])"
+    before = shown_with("row")
+    assert json.loads(before)["found"][2]["Noise"]["local"], "damage of a part is compared, too"
+    assert shown_with(reversed_parts, first=3) == before
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            "replace(row, subtypes=tuple(kind for kind in row.subtypes if kind.name != 'banding'))",
+            "detector.npz: the weights know 'Compression: banding', the table does not; train it again or restore the "
+            "row",
+        ),
+        (
+            "replace(row, subtypes=(*row.subtypes, replace(row.subtypes[0], name='dots', kinds=())))"
+            " if row.name == 'Noise' else row",
+            "detector.npz: the table knows 'Noise: dots', the weights do not; train it again or remove the row",
+        ),
+        (
+            "replace(row, words=tuple(words for words in row.words if 'banding' not in words.read_as))",
+            "question_reader.onnx: the weights know 'meaning: banding', the table does not; train it again or restore "
+            "the row",
+        ),
+        (
+            "replace(row, words=tuple(replace(words, read_as=(*words.read_as, 'dots'))"
+            " if 'noise' in words.read_as else words for words in row.words))",
+            "question_reader.onnx: the table knows 'meaning: dots', the weights do not; train it again or remove the "
+            "row",
+        ),
+    ],
+)
+def test_a_row_that_the_weights_do_not_know_or_that_is_gone_is_named(change: str, said: str) -> None:
+    assert shown_with(change) == said
+
+
+INKED = Words("fault", "ink, inky")
+
+
+def ink(*words: Words, subtypes: tuple[Subtype, ...] = ()) -> Category:
+    return Category("Ink", "ink", words, subtypes=subtypes)
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        (
+            ink(INKED, Words("fault", "banding, stripes")),
+            "two rows claim the phrase 'banding': Compression (fault, banding) and Ink (fault); keep it in one of them",
+        ),
+        (
+            ink(INKED, Words("", "posterized")),
+            "two rows claim the phrase 'posteri* / posterized': Compression (fault, banding) and Ink (its names); keep "
+            "it in one of them",
+        ),
+        (
+            ink(INKED, Words("virtue", vague="clean")),
+            "two rows claim the phrase 'clean': Noise (virtue) and Ink (virtue); keep it in one of them",
+        ),
+        (
+            ink(INKED, Words("virtue", "ink*")),
+            "two rows claim the phrase 'ink / ink*': Ink (fault) and Ink (virtue); keep it in one of them",
+        ),
+        (
+            ink(INKED, Words("virtue", vague="flawless")),
+            "two rows claim the phrase 'flawless / flaw*': Ink (virtue) and OTHER_WORDS (fault); keep it in one of "
+            "them",
+        ),
+        (
+            ink(INKED, subtypes=(Subtype("banding", "", ""),)),
+            "two rows claim the phrase 'banding': Compression (fault, banding) and Ink (the name 'banding'); keep it "
+            "in one of them",
+        ),
+        (
+            ink(INKED, subtypes=(Subtype("lost ink", "", ""), Subtype("lost ink", "", ""))),
+            "two rows claim the subtype 'lost ink': Ink and Ink; keep it in one of them",
+        ),
+        (
+            ink(INKED, subtypes=(Subtype("lost ink", "", "", kinds=("jpeg",)),)),
+            "two rows claim the kind of eval.research.distort 'jpeg': Compression and Ink; keep it in one of them",
+        ),
+        (
+            ink(Words("fault", "inky", read_as=("banding",))),
+            "two rows claim the output 'banding': Compression and Ink; keep it in one of them",
+        ),
+    ],
+)
+def test_a_phrase_or_name_that_two_rows_claim_is_refused(row: Category, said: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(said)}$"):
+        check_claims((*CATEGORIES, row), OTHER_WORDS)
+    check_claims((*CATEGORIES, ink(INKED)), OTHER_WORDS)
+
+
+@pytest.mark.parametrize("sense", get_args(Sense))
+def test_one_category_may_list_a_phrase_as_its_name_and_with_a_meaning(sense: Sense) -> None:
+    check_claims((ink(Words("", "ink, stain*"), Words(sense, vague="ink, stained")),), ())
+
+
+def test_a_searched_category_without_a_measurement_is_refused_in_one_line() -> None:
+    measured = Measured({"clipped_dark": 0.1}, None, {})
+    with pytest.raises(ToolError, match=r"^category .Ink.: nothing measures it"):
+        measured.plain(ink(INKED))
+    for subtype in (Subtype("lost ink", "", ""), Subtype("lost ink", "", "", measure="clipped_dark")):
+        with pytest.raises(ToolError, match=r"^category 'Ink': the kind 'lost ink' needs a measure of .*curves\.py$"):
+            measured.plain(ink(INKED, subtypes=(subtype,)))

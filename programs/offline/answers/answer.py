@@ -30,6 +30,7 @@ from agenticiqa.programs.offline.answers.rule_answer import (
 )
 from agenticiqa.programs.offline.measured.findings import Finding
 from agenticiqa.programs.stages.protocols import Answered
+from agenticiqa.signatures.categories import COLOR_CAST
 from agenticiqa.signatures.lexicon import terms_in
 from agenticiqa.signatures.types import GLOBAL, UNABLE
 
@@ -153,7 +154,7 @@ def quoting(measured: MeasuredImage, question: str) -> MeasuredImage:
     """
     kinds = {without_hue(term.meaning.kind) for term in terms_in(question)} - {""}
     if _BALANCE.search(question):
-        kinds.add("color cast")
+        kinds.add(COLOR_CAST)
     return replace(measured, findings={name: _quoting(finding, kinds) for name, finding in measured.findings.items()})
 
 

@@ -8,16 +8,15 @@ from typing import Literal
 
 from agenticiqa.programs.offline.answers.question_reader import (
     EXTENT,
-    KINDS,
+    FAULTS,
     LONGEST_TEXT,
+    MAIN_KIND,
     NONE,
-    NOUNS,
     Read,
     Reading,
     corrected,
     fault_named,
     listing,
-    main_kind,
     read_text,
 )
 from agenticiqa.programs.offline.measured.findings import HUES
@@ -26,7 +25,7 @@ from agenticiqa.programs.questions.options import parse_options, question_part
 from agenticiqa.programs.questions.scale import RatingScale, in_digits, stated_scale
 from agenticiqa.signatures.categories import BLURS, COMPRESSION, NOISE
 from agenticiqa.signatures.lexicon import Meaning, Term, terms_in
-from agenticiqa.signatures.vocabulary import DETECTABLE
+from agenticiqa.signatures.vocabulary import DETECTABLE, everyday_name
 
 SURE, NAMED = 0.7, 0.6  # minimum probabilities of the intent, and of the distortion
 OF_ALL = 0.7  # minimum probability that a question is about the whole image if some words may name a part of it
@@ -183,16 +182,16 @@ def _intent_by_words(text: str, options: Mapping[str, str], reading: Reading) ->
 
 
 def _in_trained_words(text: str) -> tuple[str, Meaning | None]:
-    """Replace a distortion that the network was not trained on by "noise"; return the text and that distortion."""
+    """Replace a distortion that the network was not trained on by one that it was; return the text and the former."""
     new = [term for term in terms_in(text) if term.meaning.subject in {*DETECTABLE} - _learned()]
     for term in new:
-        text = text.replace(term.text, "noise")
+        text = text.replace(term.text, everyday_name(NOISE))
     return text, new[0].meaning if new else None
 
 
 @cache
 def _learned() -> frozenset[str]:
-    return frozenset(fault.subject for name in NOUNS if (fault := fault_named(name)))
+    return frozenset(fault.subject for fault in FAULTS.values())
 
 
 def _with_parts_as_image(text: str, regions: Sequence[str]) -> str:
@@ -207,7 +206,7 @@ def _fault(text: str, read: Read) -> Meaning | None:
     words = [term.meaning for term in terms_in(text) if term.meaning.is_about_distortions]
     if read.name == NONE and read.probability >= NAMED and not words:
         return Meaning("any", "fault")
-    name = read.name if read.probability >= NAMED else KINDS.get(read.name, "") if read.category >= NAMED else ""
+    name = read.name if read.probability >= NAMED else MAIN_KIND.get(read.name, "") if read.category >= NAMED else ""
     fault = fault_named(name)
     if fault is None:
         of_any = any(term.meaning.subject == "any" for term in terms_in(text))
@@ -217,7 +216,7 @@ def _fault(text: str, read: Read) -> Meaning | None:
     exact = kinds & HUES.keys() or (kinds if not fault.kind else set())
     if len(exact) == 1:
         return replace(fault, kind=exact.pop())
-    if main_kind(name) == "blur" and any(word.subject == "clarity" for word in words):
+    if fault.subject == BLURS and any(word.subject == "clarity" for word in words):
         return Meaning("clarity", "fault")  # detail is lost by more than blur
     if words and not kinds and fault.subject in (BLURS, NOISE, COMPRESSION):
         return replace(fault, kind="")  # "focus" names no kind of blur

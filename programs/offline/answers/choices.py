@@ -15,7 +15,7 @@ from agenticiqa.programs.offline.answers.measured_image import (
 )
 from agenticiqa.programs.offline.answers.question_reader import (
     AMOUNT,
-    NOUNS,
+    FAULTS,
     OTHER,
     Read,
     fault_named,
@@ -35,7 +35,7 @@ from agenticiqa.programs.offline.answers.rule_answer import (
 )
 from agenticiqa.programs.offline.answers.rules import LEVEL_OF
 from agenticiqa.signatures.categories import BRIGHTNESS, COLOR, CONTRAST
-from agenticiqa.signatures.lexicon import Meaning, fold_severity, terms_in
+from agenticiqa.signatures.lexicon import LOWER, UPPER, Meaning, fold_severity, terms_in
 from agenticiqa.signatures.vocabulary import SEVERITIES
 
 READ = 0.5  # minimum probability of the subject of an option or of the question
@@ -44,7 +44,7 @@ WORST_LEVEL, WORST_SEVERITY = 5.0, 4.0
 CLEARLY = 0.5  # severity by which an option must be nearer than the next one, given the error of the predicted level
 ORDERED = 0.8  # minimum correlation of the levels with their order in the list for this order to be used
 TWO_SIDED = {BRIGHTNESS, COLOR, CONTRAST}  # both too much and too little of these is a flaw
-OPPOSITES = {"dark", "bright"}  # kinds of one category, but not degrees of one kind
+OPPOSITES = {UPPER[BRIGHTNESS], LOWER[BRIGHTNESS]}  # kinds of one category, but not degrees of one kind
 _QUALITY = re.compile(r"\b(?:quality|rating|(?:good|bad) or (?:good|bad))\b", re.I)
 _NONE = re.compile(r"\W*(?:none|neither|no (?:visible )?(?:distortion|problem|fault|defect|flaw)s?)\b", re.I)
 _OF_THESE = re.compile(r"\bof (?:the|these|those|them)\b|\bneither\b", re.I)
@@ -75,9 +75,10 @@ def choose(question: Asked, measured: MeasuredImage) -> RuleAnswer:
         return chosen
     read = {letter: _read_option(question.text, text) for letter, text in question.options.items()}
     clear = [option.about.name for option in read.values() if option.about.category >= READ]
-    faults = {name for name in clear if name in NOUNS}
+    faults = {name for name in clear if name in FAULTS}
+    opposite = {FAULTS[name].kind for name in faults} >= OPPOSITES
     kinds = {term.meaning.kind for text in question.options.values() for term in terms_in(text)} - {""}
-    if len({main_kind(name) for name in faults}) > 1 or len(kinds) > 1 or faults >= OPPOSITES:
+    if len({main_kind(name) for name in faults}) > 1 or len(kinds) > 1 or opposite:
         unclear = min(option.about.category for option in read.values()) < READ
         return NOT_UNDERSTOOD if unclear or AMOUNT in clear else _worst(question, read, measured)
     about = _one_fault(question, faults, clear)
@@ -124,7 +125,7 @@ class _Option:
 
 def _read_option(question: str, text: str) -> _Option:
     alone, behind = read_text(text), read_text(in_context(question, text))
-    is_clear = alone.meaning.name in NOUNS and alone.meaning.category >= ALONE
+    is_clear = alone.meaning.name in FAULTS and alone.meaning.category >= ALONE
     return _Option((alone if is_clear else behind).meaning, (alone.level + behind.level) / 2)
 
 

@@ -5,13 +5,14 @@ from dataclasses import dataclass, replace
 from math import hypot
 
 from agenticiqa.programs.offline.measured.findings import GRAY, HUES, TONED, Finding, severity_word
+from agenticiqa.signatures.categories import COLOR, COLOR_CAST, DESATURATION, HIGH_CONTRAST, OVERSATURATION, YELLOW_CAST
 from agenticiqa.signatures.lexicon import LOWER, UPPER, Meaning, Subject, terms_in
 from agenticiqa.signatures.vocabulary import DetectableDistortion, everyday_name
 
 VISIBLE = 0.5  # the severity from which "slight" is the nearest word
 PRESENT = 1.0  # the severity from which a distortion other than noise and blur counts as present
 OBJECTIONABLE = 1.5  # the severity from which "moderate" is the nearest word: the image counts as blurry, noisy, ...
-UNDERESTIMATED = frozenset({"color cast", UPPER["Color distortions"], LOWER["Color distortions"], UPPER["Contrast"]})
+UNDERESTIMATED = frozenset({COLOR_CAST, OVERSATURATION, DESATURATION, HIGH_CONTRAST})
 """Kinds with a severity that is too low without a reference, because a scene may have such colors and tones itself.
 
 Of 60 images with a visible severity below ``CERTAIN``, 8 had the measured degree (study at commit 0a7818c).
@@ -60,7 +61,7 @@ class MeasuredImage:
     def may_hide(self, meaning: Meaning) -> bool:
         """Return whether the distortion that ``meaning`` names may be present although its severity is low."""
         kind = without_hue(meaning.kind)
-        if meaning.categories != ("Color distortions",):
+        if meaning.categories != (COLOR,):
             return False
         return kind in self.unsure or (not kind and bool(self.unsure))
 
@@ -134,12 +135,12 @@ class MeasuredImage:
             return None
         severity, kind = self.findings[category].severity, self.kind_of(category)
         # A gray image has no color distortion, but the answer to "Is color missing?" is yes.
-        if self.findings[category].subtype == GRAY and meaning.kind == LOWER["Color distortions"]:
+        if self.findings[category].subtype == GRAY and meaning.kind == DESATURATION:
             return NO_COLOR
-        if self.findings[category].subtype == TONED and meaning.kind.endswith(("color cast", "yellow cast")):
+        if self.findings[category].subtype == TONED and meaning.kind in (COLOR_CAST, YELLOW_CAST):
             return TONING
         if meaning.kind in HUES:
-            cast = self._severity_in(category, replace(meaning, kind="color cast"))
+            cast = self._severity_in(category, replace(meaning, kind=COLOR_CAST))
             if cast is None or cast < VISIBLE or self.tint is None:
                 return cast if self.tint or (cast or 0) < VISIBLE else None
             return cast if _hue_fits(self.tint, HUES[meaning.kind]) else 0.0
@@ -159,7 +160,7 @@ Look = Callable[[str], MeasuredImage | None]
 
 def without_hue(kind: str) -> str:
     """Return the kind of distortion, or "color cast" for a cast of any hue."""
-    return "color cast" if kind in HUES else kind
+    return COLOR_CAST if kind in HUES else kind
 
 
 def kinds_in(subtype: str) -> set[str]:

@@ -23,7 +23,7 @@ from agenticiqa.programs.offline.measured.mos_estimate import estimate_mos
 from agenticiqa.programs.tools.metrics.learned_iqa import outside_training
 from agenticiqa.programs.tools.outside_training import in_words
 from agenticiqa.programs.tools.statistics.tonal import Tone, colorfulness, neutral_tint, tone_of
-from agenticiqa.signatures.categories import COLOR
+from agenticiqa.signatures.categories import COLOR, COLOR_CAST
 from agenticiqa.signatures.lexicon import LOWER, UPPER, Meaning
 from agenticiqa.signatures.types import Box, Boxes
 from agenticiqa.signatures.vocabulary import DetectableDistortion
@@ -100,7 +100,7 @@ def hidden_colors(measured: MeasuredImage, tone: Tone) -> frozenset[str]:
         return frozenset()
     faded = measured.severity(Meaning(COLOR, "fault", LOWER[COLOR])) or 0.0
     open_kinds = {
-        "color cast": math.hypot(*measured.tint or (0.0, 0.0)) > NEUTRAL_TINT,
+        COLOR_CAST: math.hypot(*measured.tint or (0.0, 0.0)) > NEUTRAL_TINT,
         UPPER[COLOR]: colorfulness(tone) > USUAL_COLORFULNESS,
         LOWER[COLOR]: FADED < faded < PRESENT,
     }

@@ -19,6 +19,7 @@ from agenticiqa.programs.questions.options import lists_options, parse_options, 
 from agenticiqa.programs.questions.query_type import detect_query_type
 from agenticiqa.programs.stages.plan_rules import plan_by_rules
 from agenticiqa.programs.tools.tool_names import requested_tools, tool_mentions, without_options
+from agenticiqa.signatures.categories import BRIGHTNESS, COLOR, CONTRAST
 from agenticiqa.signatures.lexicon import distortions_in, terms_in
 from agenticiqa.signatures.types import GLOBAL, Distortions, PlannerOutput, QueryType
 from agenticiqa.signatures.vocabulary import Distortion
@@ -162,7 +163,7 @@ _ASSESSMENT = re.compile(
     re.I,
 )
 # Lighting, color and contrast can be a matter of style as well as flaws.
-_AMBIGUOUS: frozenset[Distortion] = frozenset({"Brightness change", "Color distortions", "Contrast"})
+_AMBIGUOUS: frozenset[Distortion] = frozenset({BRIGHTNESS, COLOR, CONTRAST})
 
 
 def query_type_of(question: str, options: Collection[str]) -> Literal["IQA", "Other"]:

@@ -6,7 +6,7 @@ questions. ``eval/research/train_question_reader.py`` trains it and prints its a
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ import numpy as np
 from agenticiqa.programs.images.memo import Memo
 from agenticiqa.programs.tools.numerics.networks import run_network, value_names
 from agenticiqa.programs.tools.numerics.weights import check_outputs, read_checked
+from agenticiqa.signatures.categories import CATEGORIES
 from agenticiqa.signatures.lexicon import Meaning, terms_in
 from agenticiqa.signatures.vocabulary import closest
 
@@ -69,36 +70,29 @@ EXTENT = {
     **dict.fromkeys(("compare-yes", "compare-no"), "compare"),
 }
 """The extent of an intent: the whole image, a part, its halves, or the image and the reference."""
-NOUNS = {
-    "blur": "blur",
-    "defocus": "defocus blur",
-    "motion_blur": "motion blur",
-    "noise": "noise",
-    "grain": "grain",
-    "impulse_noise": "salt and pepper noise",
-    "compression": "compression artifacts",
-    "blocking": "blocking artifacts",
-    "banding": "banding",
-    "dark": "underexposure",
-    "bright": "overexposure",
-    "exposure": "brightness change",
-    "low_contrast": "low contrast",
-    "high_contrast": "excessive contrast",
-    "faded": "desaturation",
-    "oversaturated": "oversaturation",
-    "cast": "color cast",
-    "oversharpened": "oversharpening",
+FAULTS: dict[str, Meaning] = {
+    name: Meaning(words.subject or row.name, "fault", words.kind)
+    for row in CATEGORIES
+    for words in row.words
+    for name in words.read_as
 }
-"""The distortions that the network recognizes, with words for them from the lexicon."""
-KINDS = {
-    **dict.fromkeys(("blur", "defocus", "motion_blur"), "blur"),
-    **dict.fromkeys(("noise", "grain", "impulse_noise"), "noise"),
-    **dict.fromkeys(("compression", "blocking", "banding"), "compression"),
-    **dict.fromkeys(("dark", "bright", "exposure"), "exposure"),
-}
-"""The distortions that are kinds of one category, and the one that represents them."""
+"""The distortions that the network recognizes, by their names among its outputs."""
+
+
+def _main_kinds() -> dict[str, str]:
+    main: dict[str, str] = {}
+    for row in CATEGORIES:
+        names = {name: words.kind for words in row.words for name in words.read_as}
+        whole = [name for name, kind in names.items() if not kind]
+        if whole:
+            main |= dict.fromkeys(names, whole[0])
+    return main
+
+
+MAIN_KIND = _main_kinds()
+"""The outputs for kinds of a category that has an output itself, with this output."""
 NONE, OTHER, AMOUNT = "none", "other", "amount"
-MEANINGS = (*NOUNS, NONE, OTHER, AMOUNT)
+MEANINGS = (*FAULTS, NONE, OTHER, AMOUNT)
 """The subjects of a text: a distortion, none or any of them, something else, or only an amount."""
 READINGS: Mapping[str, tuple[str, ...]] = {"intent": INTENTS, "meaning": MEANINGS, "level": ("0 to 5",)}
 """What the network reads in a text, with the names of the values of each."""
@@ -110,7 +104,7 @@ VALUES = tuple(f"{reading}: {name}" for reading, names in READINGS.items() for n
 class Read:
     """One of ``INTENTS`` or ``MEANINGS`` with its probability; ``category`` is the probability of its group.
 
-    A group has the intents with the same ``EXTENT``, or the meanings with the same entry in ``KINDS``.
+    A group has the intents with the same ``EXTENT``, or the meanings with the same entry in ``MAIN_KIND``.
     """
 
     name: str
@@ -128,14 +122,13 @@ class Reading:
 
 
 def fault_named(name: str) -> Meaning | None:
-    """Return the meaning of one of ``NOUNS`` in the lexicon; ``None`` for another name."""
-    terms = terms_in(NOUNS.get(name, ""))
-    return replace(terms[0].meaning, sense="fault") if terms else None
+    """Return the distortion that one of ``MEANINGS`` names; ``None`` for "none", "other" and "amount"."""
+    return FAULTS.get(name)
 
 
 def main_kind(name: str) -> str:
     """Return the distortion that represents all kinds of its category; other names are returned unchanged."""
-    return KINDS.get(name, name)
+    return MAIN_KIND.get(name, name)
 
 
 def in_context(question: str, option: str) -> str:
@@ -159,7 +152,7 @@ def read_text(text: str) -> Reading:
     output = run_network(NETWORK, SHA256, OUTPUT, np.array([numbers], dtype=np.int64))[0]
     values = {reading: {name: output[place] for name, place in places.items()} for reading, places in _places().items()}
     (level,) = values["level"].values()
-    return Reading(_likeliest(values["intent"], EXTENT), _likeliest(values["meaning"], KINDS), float(level))
+    return Reading(_likeliest(values["intent"], EXTENT), _likeliest(values["meaning"], MAIN_KIND), float(level))
 
 
 @cache

@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from agenticiqa.programs.offline.answers.measured_image import MeasuredImage
+from agenticiqa.signatures.categories import COLOR
 from agenticiqa.signatures.lexicon import Meaning
 from agenticiqa.signatures.types import GLOBAL, ExecutorOutput
-from agenticiqa.signatures.vocabulary import DetectableDistortion
+from agenticiqa.signatures.vocabulary import DetectableDistortion, everyday_name
 
 YES, NO = "Yes", "No"
 NOTHING_VISIBLE = "No visible distortion was measured"
@@ -66,7 +67,7 @@ def cannot_tell(meaning: Meaning, measured: MeasuredImage) -> RuleAnswer:
 
 def cannot_exclude(meaning: Meaning, measured: MeasuredImage) -> RuleAnswer:
     """Return the result if a weak finding does not exclude what ``meaning`` names."""
-    what = meaning.kind or "color distortion"
+    what = meaning.kind or everyday_name(COLOR)
     reason = f"Without a reference, {what} cannot be distinguished from the colors of the scene."
     return RuleAnswer(None, reason, meaning.categories, REFERENCE_OR_MODEL)
 

@@ -27,8 +27,8 @@ from agenticiqa.programs.offline.answers.rule_answer import (
     yes_or_no,
 )
 from agenticiqa.programs.offline.measured.findings import GRAY, TONED, severity_word
-from agenticiqa.signatures.categories import BLURS, COLOR, COMPRESSION, NOISE
-from agenticiqa.signatures.lexicon import Meaning, any_of
+from agenticiqa.signatures.categories import BLURS, CATEGORIES, COLOR, NOISE
+from agenticiqa.signatures.lexicon import Meaning, any_of, phrase_pattern, phrases_of
 
 DOUBTFUL = 0.5  # range of severity below the limit for yes in which the measurements are too imprecise for a no
 _ANY = any_of(["no", "without", "free of", "free from", "any", "some", "at all", "zero"])
@@ -46,7 +46,11 @@ ONE = re.compile(
     re.I,
 )
 _SEVERAL = re.compile(r"\b(?:all|any|list|distortions|art[ei]facts|defects|faults|flaws|problems|issues)\b", re.I)
-_CODING = re.compile(r"compress|jpe?g|webp|cod(?:ing|ec)|block|band|ring|posteri|mosquito", re.I)
+_NARROWED_BY = {
+    row.name: re.compile("|".join(map(phrase_pattern, phrases_of(row.narrowed_by))), re.I)
+    for row in CATEGORIES
+    if row.narrowed_by
+}
 _OR = re.compile(r"\b(?:or|nor)\b", re.I)
 _THAN = re.compile(r"\bthan\b", re.I)
 AGAINST_REFERENCE = "Compared with the reference, a difference counts if it is slight or worse."
@@ -132,8 +136,8 @@ def degree(question: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
 def which(question: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
     """List the visible distortions, of the named ones or of all: the worst first, or only the worst."""
     categories = [name for meaning in question.named for name in meaning.categories]
-    if not _CODING.search(question.text):  # an artifact of any kind
-        categories = [name for name in categories if name != COMPRESSION]
+    # Without such a word, the question is about damage of any kind.
+    categories = [name for name in categories if name not in _NARROWED_BY or _NARROWED_BY[name].search(question.text)]
     one, hidden = ONE.search(question.text), "" if categories else _hidden(measured)
     visible = [name for name in measured.visible if name in categories or not categories]
     if not visible and hidden:

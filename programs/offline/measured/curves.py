@@ -29,10 +29,24 @@ from agenticiqa.signatures.categories import (
     BRIGHTNESS,
     CATEGORIES,
     COLOR,
+    COLOR_CAST,
+    COLOR_NOISE,
     COMPRESSION,
     CONTRAST,
+    DEFOCUS_OR_MOTION,
+    DESATURATION,
+    GAUSSIAN_NOISE,
+    HIGH_CONTRAST,
+    IMPULSE_NOISE,
+    JPEG_BLOCKING,
+    LACK_OF_SHARPNESS,
+    LOW_CONTRAST,
     NOISE,
+    OVEREXPOSURE,
+    OVERSATURATION,
+    OVERSHARPENING,
     SHARPNESS,
+    UNDEREXPOSURE,
     Curve,
 )
 from agenticiqa.signatures.vocabulary import DetectableDistortion
@@ -41,20 +55,20 @@ USUAL: dict[DetectableDistortion, float] = {row.name: row.usual for row in CATEG
 
 BLUR_BY_EXTENT: Curve = ((0.22, 0), (0.42, 0.4), (0.52, 0.8), (0.62, 1.8), (0.75, 3.1), (0.87, 4))
 BLUR_BY_EDGES: Curve = ((0.12, 4), (0.17, 3.2), (0.22, 2.3), (0.30, 1.5), (0.38, 0.8), (0.48, 0.4), (0.75, 0))
-OVERSHARPENING: Curve = ((0.78, 0), (0.86, 1.2), (0.93, 2.4), (1.0, 3.5))
-HALO_SHARE: Curve = ((0.15, 0), (0.45, 1))  # factor on OVERSHARPENING; steep edges without halos are mostly drawn
+STEEP_EDGES: Curve = ((0.78, 0), (0.86, 1.2), (0.93, 2.4), (1.0, 3.5))
+HALO_SHARE: Curve = ((0.15, 0), (0.45, 1))  # factor on STEEP_EDGES; steep edges without halos are mostly drawn
 USUAL_STEPS = 1.8
 DARK_MEAN: Curve = ((10, 4), (20, 3), (34, 2), (48, 1), (62, 0.35), (80, 0))
 DARK_HIGHLIGHTS: Curve = ((45, 4), (70, 3), (95, 2), (125, 1), (160, 0.4), (255, 0))
 BRIGHT_MEAN: Curve = ((60, 0), (165, 0.4), (185, 0.85), (205, 1.45), (225, 2.0), (248, 3.2))
 BRIGHT_CLIPPED: Curve = ((0, 0), (0.05, 0.4), (0.1, 0.9), (0.2, 1.6), (0.35, 2.5), (0.55, 3.3), (0.8, 4))
-LOW_CONTRAST: Curve = ((0.12, 4), (0.26, 3.2), (0.40, 2.3), (0.54, 1.1), (0.62, 0.35), (0.72, 0))
-DESATURATION: Curve = ((0, 1.6), (0.06, 1.2), (0.12, 0.9), (0.2, 0.6), (0.3, 0.4), (0.5, 0.2), (1.5, 0))
+LOW_RANGE: Curve = ((0.12, 4), (0.26, 3.2), (0.40, 2.3), (0.54, 1.1), (0.62, 0.35), (0.72, 0))
+FEW_COLORS: Curve = ((0, 1.6), (0.06, 1.2), (0.12, 0.9), (0.2, 0.6), (0.3, 0.4), (0.5, 0.2), (1.5, 0))
 COLORLESS: Curve = ((0, 1.6), (0.06, 1.2), (0.12, 0))  # minimum severity, whatever the networks predict
 
 BESIDE_BLUR_BY_EXTENT: Curve = ((0.015, 0), (0.07, 0.8), (0.16, 1.6), (0.30, 2.5), (0.44, 3.3), (0.58, 4))
 BESIDE_BLUR_BY_EDGES: Curve = ((0.17, 4), (0.25, 3.3), (0.33, 2.5), (0.46, 1.6), (0.67, 0.8), (0.92, 0))
-BESIDE_OVERSHARPENING: Curve = ((1.03, 0), (1.12, 0.8), (1.22, 1.6), (1.35, 2.5), (1.5, 3.3), (1.8, 4))
+BESIDE_STEEP_EDGES: Curve = ((1.03, 0), (1.12, 0.8), (1.22, 1.6), (1.35, 2.5), (1.5, 3.3), (1.8, 4))
 BESIDE_NOISE: Curve = ((0.5, 0), (2.5, 0.7), (5.5, 1.5), (9.5, 2.3), (16, 3.1), (35, 3.7), (70, 4))
 BESIDE_BLOCKING: Curve = ((1.08, 0), (1.4, 0.8), (1.8, 1.5), (2.4, 2.3), (3.2, 3.0), (4.5, 3.6), (6, 4))
 BESIDE_LIGHT: Curve = ((0.01, 0), (0.12, 0.8), (0.25, 1.6), (0.4, 2.5), (0.55, 3.3), (0.72, 4))
@@ -111,7 +125,7 @@ def _ratio(image: Measurements, was: Measurements, name: str) -> float:
 
 
 def _blurs(values: Measured) -> Finding:
-    image, was, kind = values.image, values.was, "defocus or motion blur"
+    image, was, kind = values.image, values.was, DEFOCUS_OR_MOTION
     if was is not None:
         more, edges = image["blur_extent"] - was["blur_extent"], _ratio(image, was, "edge_sharpness")
         severity = (severity_at(more, BESIDE_BLUR_BY_EXTENT) + severity_at(edges, BESIDE_BLUR_BY_EDGES)) / 2
@@ -128,33 +142,33 @@ def _sharpness(values: Measured, others: float, blur: float) -> Finding:
     if was is None:
         edges = image["edge_sharpness"]
         soft = SOFTNESS * min(severity_at(edges, BLUR_BY_EDGES), blur) if edges else 0.0
-        steep = severity_at(edges, OVERSHARPENING) * severity_at(image["overshoot"], HALO_SHARE)
+        steep = severity_at(edges, STEEP_EDGES) * severity_at(image["overshoot"], HALO_SHARE)
     else:
         edges = _ratio(image, was, "edge_sharpness")
         soft = BESIDE_SOFTNESS * min(severity_at(edges, BESIDE_BLUR_BY_EDGES), blur)
-        steep = severity_at(edges, BESIDE_OVERSHARPENING)
+        steep = severity_at(edges, BESIDE_STEEP_EDGES)
     # Noise, block borders and clipped highlights make steep edges, too, which are not due to sharpening.
     excess = steep * (1 - others / 4)
-    sharpened = values.combined(SHARPNESS, values.finding("oversharpening", excess, edge_ratio=edges))
-    return worst(values.finding("lack of sharpness", soft, edge_ratio=edges), sharpened)
+    sharpened = values.combined(SHARPNESS, values.finding(OVERSHARPENING, excess, edge_ratio=edges))
+    return worst(values.finding(LACK_OF_SHARPNESS, soft, edge_ratio=edges), sharpened)
 
 
 def _noise(values: Measured) -> Finding:
     image, was = values.image, values.was
     if was is None:
-        by_noise = values.by_value("Gaussian noise")
+        by_noise = values.by_value(GAUSSIAN_NOISE)
     else:
         gain = max(1.0, _ratio(image, was, "mean_luma"), _ratio(image, was, "rms_contrast"))
         gain *= 1 + NOISE_PER_STEEPNESS * max(_ratio(image, was, "edge_sharpness") - 1, 0)
         by_noise = _added(image["noise_sigma"], gain * was["noise_sigma"])
     measured = [
-        values.finding("Gaussian noise", by_noise),
-        values.finding("impulse noise", values.by_value("impulse noise")),
+        values.finding(GAUSSIAN_NOISE, by_noise),
+        values.finding(IMPULSE_NOISE, values.by_value(IMPULSE_NOISE)),
     ]
     if values.predictions:
         name = "color_noise"
-        by_color = values.by_value("color noise") if was is None else _added(image[name], was[name])
-        measured.append(values.finding("color noise", 0.0, by_value=by_color))
+        by_color = values.by_value(COLOR_NOISE) if was is None else _added(image[name], was[name])
+        measured.append(values.finding(COLOR_NOISE, 0.0, by_value=by_color))
     return values.combined(NOISE, *measured)
 
 
@@ -165,14 +179,11 @@ def _added(noise: float, before: float) -> float:
 
 def _compression(values: Measured) -> Finding:
     if values.was is None:
-        blocking = values.by_value("JPEG blocking")
+        blocking = values.by_value(JPEG_BLOCKING)
         severity = blocking if round(values.image["blockiness"], 1) > USUAL_STEPS else 0.0
     else:
         blocking = severity = severity_at(_ratio(values.image, values.was, "blockiness"), BESIDE_BLOCKING)
-    measured = [values.finding("JPEG blocking", blocking, by_value=severity)]
-    if values.predictions:
-        measured += [values.finding(name, 0.0) for name in ("coding artifacts", "banding")]
-    return values.combined(COMPRESSION, *measured)
+    return values.combined(COMPRESSION, values.finding(JPEG_BLOCKING, blocking, by_value=severity))
 
 
 def _brightness(values: Measured) -> Finding:
@@ -181,28 +192,28 @@ def _brightness(values: Measured) -> Finding:
         shift = mean - was["mean_luma"]
         room = was["mean_luma"] if shift < 0 else 255 - was["mean_luma"]
         severity = severity_at(abs(shift) / max(room, 1.0), BESIDE_LIGHT)
-        return values.combined(BRIGHTNESS, values.finding("underexposure" if shift < 0 else "overexposure", severity))
+        return values.combined(BRIGHTNESS, values.finding(UNDEREXPOSURE if shift < 0 else OVEREXPOSURE, severity))
     dark = max(severity_at(mean, DARK_MEAN), severity_at(image["highlight_level"], DARK_HIGHLIGHTS))
     bright = max(severity_at(mean, BRIGHT_MEAN), severity_at(image["clipped_bright"], BRIGHT_CLIPPED))
-    return values.combined(BRIGHTNESS, values.finding("underexposure", dark), values.finding("overexposure", bright))
+    return values.combined(BRIGHTNESS, values.finding(UNDEREXPOSURE, dark), values.finding(OVEREXPOSURE, bright))
 
 
 def _contrast(values: Measured, brightness: Finding) -> Finding:
     image, was = values.image, values.was
     if was is None:
         # Overexposure brightens dark tones and clips bright ones, so it explains part of a low contrast.
-        low = severity_at(image["tonal_range"], LOW_CONTRAST) * _unexplained(brightness)
-        high = values.by_value("high contrast")
+        low = severity_at(image["tonal_range"], LOW_RANGE) * _unexplained(brightness)
+        high = values.by_value(HIGH_CONTRAST)
     else:
         change, light = _ratio(image, was, "rms_contrast"), _ratio(image, was, "mean_luma")
         low = severity_at(1 - change / min(1.0, light), BESIDE_CONTRAST_LOSS)
         high = severity_at(change / max(1.0, light) - 1, BESIDE_CONTRAST_GAIN)
-    return values.combined(CONTRAST, values.finding("low contrast", low), values.finding("high contrast", high))
+    return values.combined(CONTRAST, values.finding(LOW_CONTRAST, low), values.finding(HIGH_CONTRAST, high))
 
 
 def _unexplained(brightness: Finding) -> float:
     """Return the share of another finding that overexposure does not explain."""
-    return 1 - brightness.severity / 4 if brightness.subtype == "overexposure" else 1.0
+    return 1 - brightness.severity / 4 if brightness.subtype == OVEREXPOSURE else 1.0
 
 
 def _color(values: Measured, brightness: Finding) -> Finding:
@@ -210,8 +221,8 @@ def _color(values: Measured, brightness: Finding) -> Finding:
     if was is None:
         # Low contrast and darkness reduce color and brightness variation alike; desaturation reduces their ratio.
         per_contrast = image["colorfulness"] / max(image["rms_contrast"], 1.0)
-        faded = values.finding("desaturation", severity_at(per_contrast, DESATURATION), per_contrast=per_contrast)
-        others = [values.finding(name, values.by_value(name)) for name in ("oversaturation", "color cast")]
+        faded = values.finding(DESATURATION, severity_at(per_contrast, FEW_COLORS), per_contrast=per_contrast)
+        others = [values.finding(name, values.by_value(name)) for name in (OVERSATURATION, COLOR_CAST)]
         finding = values.combined(COLOR, faded, *others)
         colorless = replace(faded, severity=severity_at(per_contrast, COLORLESS), explanations=finding.explanations)
         return worst(finding, colorless)
@@ -224,9 +235,9 @@ def _color(values: Measured, brightness: Finding) -> Finding:
     cast = severity_at(shift, BESIDE_TINT) * _unexplained(brightness)
     return values.combined(
         COLOR,
-        values.finding("desaturation", severity_at((least - color) / max(least, NEARLY_GRAY), BESIDE_COLOR_LOSS)),
-        values.finding("oversaturation", severity_at((color - most) / (most + FAINT_COLOR), BESIDE_COLOR_GAIN)),
-        values.finding("color cast", cast, shift=shift),
+        values.finding(DESATURATION, severity_at((least - color) / max(least, NEARLY_GRAY), BESIDE_COLOR_LOSS)),
+        values.finding(OVERSATURATION, severity_at((color - most) / (most + FAINT_COLOR), BESIDE_COLOR_GAIN)),
+        values.finding(COLOR_CAST, cast, shift=shift),
     )
 
 

@@ -18,7 +18,7 @@ from agenticiqa.programs.offline.measured.findings import GRAY, TONED, Finding, 
 from agenticiqa.programs.offline.measured.local_damage import LEAST_SEVERITY, Damage, local_change, local_damage
 from agenticiqa.programs.tools.statistics.by_name import all_statistics
 from agenticiqa.programs.tools.statistics.tonal import Monochrome, monochrome_of
-from agenticiqa.signatures.categories import COLOR
+from agenticiqa.signatures.categories import COLOR, COLOR_CAST
 from agenticiqa.signatures.types import Box
 from agenticiqa.signatures.vocabulary import DetectableDistortion
 
@@ -69,9 +69,7 @@ def findings_of_whole(image: LoadedImage, reference: LoadedImage | None = None) 
         predictions = predict(compared=own.all - features(reference).all) if own else {}
         findings = findings_from(_measurements(image), _measurements(reference), predictions)
         if colors := recolored(image, reference):
-            findings[COLOR] = Finding(
-                SWAPPED, "color cast", f"Compared with the reference, {colors}.", {"color cast": 1.0}
-            )
+            findings[COLOR] = Finding(SWAPPED, COLOR_CAST, f"Compared with the reference, {colors}.", {COLOR_CAST: 1.0})
     return {name: with_source(finding) for name, finding in findings.items()}
 
 

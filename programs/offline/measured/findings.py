@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from agenticiqa.programs.errors import ToolError
 from agenticiqa.signatures.categories import CATEGORIES, Category, Curve
 from agenticiqa.signatures.vocabulary import SEVERITIES, DetectableDistortion, Severity
 
@@ -12,6 +13,9 @@ Measurements = Mapping[str, float]
 
 NETWORK_SHARE: dict[DetectableDistortion, float] = {row.name: row.network_share for row in CATEGORIES if row.head}
 SUBTYPE = {subtype.name: subtype for row in CATEGORIES for subtype in row.subtypes}
+BY_NETWORK_ALONE: dict[DetectableDistortion, tuple[str, ...]] = {
+    row.name: tuple(subtype.name for subtype in row.subtypes if subtype.by_network_alone) for row in CATEGORIES
+}
 WORST_PART = 0.5  # share of the severity of local damage that counts regardless of its size
 NO_DISTORTION = SEVERITIES[0]
 BY_NETWORK = "A trained network detects this distortion; no single measured value shows it."
@@ -19,10 +23,7 @@ BY_NETWORK = "A trained network detects this distortion; no single measured valu
 GRAY, TONED = "gray picture", "toned picture"
 # The direction of each hue on CIELAB's a* and b*.
 HUES: dict[str, tuple[float, float]] = {
-    "red cast": (1.0, 0.0),
-    "green cast": (-1.0, 0.0),
-    "blue cast": (0.0, -1.0),
-    "yellow cast": (0.0, 1.0),
+    words.kind: words.hue for row in CATEGORIES for words in row.words if words.hue is not None
 }
 
 
@@ -151,9 +152,23 @@ class Measured:
         )
 
     def plain(self, category: Category) -> Finding:
-        """Return the finding for a category with subtypes that are each determined by one measurement."""
-        measured = [self.finding(subtype.name, self.by_value(subtype.name)) for subtype in category.subtypes]
-        return self.combined(category.name, *measured)
+        """Return the finding for a category with subtypes that are each determined by one measurement.
+
+        Raises ToolError for a row without one.
+        """
+        measured = [subtype for subtype in category.subtypes if not subtype.by_network_alone]
+        for subtype in measured:
+            if subtype.measure not in self.image or not subtype.curve or not subtype.change:
+                raise ToolError(
+                    f"category '{category.name}': the kind '{subtype.name}' needs a measure of "
+                    "programs/tools/statistics, with curve and change, or code in programs/offline/measured/curves.py"
+                )
+        if not measured:
+            raise ToolError(
+                f"category '{category.name}': nothing measures it; add a subtype, or set is_detectable=False"
+            )
+        findings = [self.finding(subtype.name, self.by_value(subtype.name)) for subtype in measured]
+        return self.combined(category.name, *findings)
 
     def each_category(self, special: Mapping[DetectableDistortion, Finding]) -> dict[DetectableDistortion, Finding]:
         """Return the findings in the order of ``DETECTABLE``: the special ones and the plain ones of all others."""
@@ -161,8 +176,9 @@ class Measured:
         return {row.name: special[row.name] if row.name in special else self.plain(row) for row in rows}
 
     def combined(self, category: DetectableDistortion, *measured: Finding) -> Finding:
-        """Return ``combine`` with the predictions."""
-        return combine(category, self.predictions, *measured)
+        """Return ``combine`` with the predictions, and with the subtypes that only these show."""
+        alone = [self.finding(name, 0.0) for name in BY_NETWORK_ALONE[category]] if self.predictions else []
+        return combine(category, self.predictions, *measured, *alone)
 
 
 def worst(*findings: Finding) -> Finding:

@@ -1,15 +1,17 @@
 """Parsed questions in many wordings: intent, distortion, subject and part; and properties of the network."""
 
+from dataclasses import replace
+
 import pytest
 
 from agenticiqa.programs.offline.answers.asked import Asked, question_alone, read_question, side_named
 from agenticiqa.programs.offline.answers.choices import in_listed_order
 from agenticiqa.programs.offline.answers.question_reader import (
+    FAULTS,
     INTENTS,
     LONGEST_TEXT,
     MEANINGS,
     NETWORK,
-    NOUNS,
     SHA256,
     corrected,
     fault_named,
@@ -19,6 +21,7 @@ from agenticiqa.programs.offline.answers.question_reader import (
 from agenticiqa.programs.questions.options import parse_options
 from agenticiqa.programs.questions.scale import RatingScale
 from agenticiqa.programs.tools.numerics.weights import read_checked
+from agenticiqa.signatures.lexicon import terms_in
 
 
 def read(query: str, *regions: str) -> Asked:
@@ -181,11 +184,32 @@ def test_any_text_can_be_parsed(text: str) -> None:
     assert read(text)
 
 
+NOUNS = {
+    "blur": "blur",
+    "defocus": "defocus blur",
+    "motion_blur": "motion blur",
+    "noise": "noise",
+    "grain": "grain",
+    "impulse_noise": "salt and pepper noise",
+    "compression": "compression artifacts",
+    "blocking": "blocking artifacts",
+    "banding": "banding",
+    "dark": "underexposure",
+    "bright": "overexposure",
+    "exposure": "brightness change",
+    "low_contrast": "low contrast",
+    "high_contrast": "excessive contrast",
+    "faded": "desaturation",
+    "oversaturated": "oversaturation",
+    "cast": "color cast",
+    "oversharpened": "oversharpening",
+}
+
+
 def test_the_lexicon_has_every_distortion_of_the_network() -> None:
-    for name in NOUNS:
-        fault = fault_named(name)
-        assert fault is not None
-        assert fault.sense == "fault"
+    assert {*NOUNS} == {*FAULTS}
+    for name, words in NOUNS.items():
+        assert fault_named(name) == replace(terms_in(words)[0].meaning, sense="fault"), name
     assert fault_named("none") is None
 
 

@@ -102,8 +102,8 @@ def test_the_names_of_outputs_may_be_in_any_order(named: Path) -> None:
         ),
         (
             {"head": ("Noise", "Noise: dots")},
-            "named.npz: the weights know 'Noise: grain', the table does not; the table knows 'Noise: dots', the weights "
-            "do not; train it again or restore the row",
+            "named.npz: the weights know 'Noise: grain', the table does not; the table knows 'Noise: dots', the "
+            "weights do not; train it again or restore the row",
         ),
         (
             {"head": ("Noise", "Noise: grain", "Noise")},
