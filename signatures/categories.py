@@ -101,7 +101,8 @@ class Category:
     about this category only if it has one of them.
 
     ``head`` is the detector's network for this category in an image without a reference; without it, only measurements
-    are used. The rest are constants of the offline assessment:
+    are used. ``unused_outputs`` are subtypes that the networks know and the table no longer has, until the networks are
+    trained again. The rest are constants of the offline assessment:
     ``network_share``: the share of the severity that comes from the networks. On photos outside the training set the
     networks alone were best for blur and compression, and a combination for the others.
     ``loss``: levels of MOS per step of severity (fitted: see ``offline.measured.mos_estimate``).
@@ -122,6 +123,7 @@ class Category:
     is_detectable: bool = True
     narrowed_by: str = ""
     head: Literal["texture", "tone", ""] = ""
+    unused_outputs: tuple[str, ...] = ()
     network_share: float = 0.0
     loss: float = 0.7
     least_confidence: float = 0.0

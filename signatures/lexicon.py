@@ -162,9 +162,7 @@ def check_claims(rows: Sequence[Category], others: Sequence[Words]) -> None:
         for rival in rivals:
             if claim.contradicts(rival) and _overlap(words, re.split(r"[\s-]+", rival.phrase.lower())):
                 same = claim.phrase if claim.phrase == rival.phrase else f"{rival.phrase} / {claim.phrase}"
-                raise ValueError(
-                    f"two rows claim the phrase '{same}': {rival.row} and {claim.row}; keep it in one of them"
-                )
+                raise ValueError(_two_rows(f"phrase '{same}'", rival.row, claim.row))
         rivals.append(claim)
     _check_names("subtype", [(subtype.name, row.name) for row in rows for subtype in row.subtypes])
     _check_names("kind of eval.research.distort", [(kind, row.name) for row in rows for kind in row.kinds])
@@ -197,8 +195,12 @@ def _check_names(what: str, named: Iterable[tuple[str, str]]) -> None:
     owners: dict[str, str] = {}
     for name, owner in named:
         if name in owners:
-            raise ValueError(f"two rows claim the {what} '{name}': {owners[name]} and {owner}; keep it in one of them")
+            raise ValueError(_two_rows(f"{what} '{name}'", owners[name], owner))
         owners[name] = owner
+
+
+def _two_rows(claimed: str, first: str, second: str) -> str:
+    return f"signatures/categories.py: two rows claim the {claimed}: {first} and {second}; keep it in one"
 
 
 check_claims(CATEGORIES, OTHER_WORDS)

@@ -125,6 +125,14 @@ def shown_with(change: str, first: int = 0) -> str:
     return done.stdout.strip()
 
 
+def test_an_output_without_a_subtype_is_unused_if_the_row_says_so() -> None:
+    without = (
+        "row if row.name != 'Compression' else replace(row, unused_outputs=('banding',), subtypes=row.subtypes[:2])"
+    )
+    found = json.loads(shown_with(without))["found"]
+    assert all({*each["Compression"]["kinds"]} == {"JPEG blocking", "coding artifacts"} for each in found)
+
+
 def test_nothing_depends_on_the_order_of_the_rows() -> None:
     reversed_parts = "replace(row, subtypes=row.subtypes[::-1], words=row.words[::-1])"
     before = shown_with("row")
@@ -174,47 +182,46 @@ def ink(*words: Words, subtypes: tuple[Subtype, ...] = ()) -> Category:
     [
         (
             ink(INKED, Words("fault", "banding, stripes")),
-            "two rows claim the phrase 'banding': Compression (fault, banding) and Ink (fault); keep it in one of them",
+            "two rows claim the phrase 'banding': Compression (fault, banding) and Ink (fault); keep it in one",
         ),
         (
             ink(INKED, Words("", "posterized")),
-            "two rows claim the phrase 'posteri* / posterized': Compression (fault, banding) and Ink (its names); keep "
-            "it in one of them",
+            "two rows claim the phrase 'posteri* / posterized': Compression (fault, banding) and Ink (its names); "
+            "keep it in one",
         ),
         (
             ink(INKED, Words("virtue", vague="clean")),
-            "two rows claim the phrase 'clean': Noise (virtue) and Ink (virtue); keep it in one of them",
+            "two rows claim the phrase 'clean': Noise (virtue) and Ink (virtue); keep it in one",
         ),
         (
             ink(INKED, Words("virtue", "ink*")),
-            "two rows claim the phrase 'ink / ink*': Ink (fault) and Ink (virtue); keep it in one of them",
+            "two rows claim the phrase 'ink / ink*': Ink (fault) and Ink (virtue); keep it in one",
         ),
         (
             ink(INKED, Words("virtue", vague="flawless")),
-            "two rows claim the phrase 'flawless / flaw*': Ink (virtue) and OTHER_WORDS (fault); keep it in one of "
-            "them",
+            "two rows claim the phrase 'flawless / flaw*': Ink (virtue) and OTHER_WORDS (fault); keep it in one",
         ),
         (
             ink(INKED, subtypes=(Subtype("banding", "", ""),)),
-            "two rows claim the phrase 'banding': Compression (fault, banding) and Ink (the name 'banding'); keep it "
-            "in one of them",
+            "two rows claim the phrase 'banding': Compression (fault, banding) and Ink (the name 'banding'); "
+            "keep it in one",
         ),
         (
             ink(INKED, subtypes=(Subtype("lost ink", "", ""), Subtype("lost ink", "", ""))),
-            "two rows claim the subtype 'lost ink': Ink and Ink; keep it in one of them",
+            "two rows claim the subtype 'lost ink': Ink and Ink; keep it in one",
         ),
         (
             ink(INKED, subtypes=(Subtype("lost ink", "", "", kinds=("jpeg",)),)),
-            "two rows claim the kind of eval.research.distort 'jpeg': Compression and Ink; keep it in one of them",
+            "two rows claim the kind of eval.research.distort 'jpeg': Compression and Ink; keep it in one",
         ),
         (
             ink(Words("fault", "inky", read_as=("banding",))),
-            "two rows claim the output 'banding': Compression and Ink; keep it in one of them",
+            "two rows claim the output 'banding': Compression and Ink; keep it in one",
         ),
     ],
 )
 def test_a_phrase_or_name_that_two_rows_claim_is_refused(row: Category, said: str) -> None:
-    with pytest.raises(ValueError, match=f"^{re.escape(said)}$"):
+    with pytest.raises(ValueError, match=f"^signatures/categories.py: {re.escape(said)}$"):
         check_claims((*CATEGORIES, row), OTHER_WORDS)
     check_claims((*CATEGORIES, ink(INKED)), OTHER_WORDS)
 

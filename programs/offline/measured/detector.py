@@ -37,9 +37,17 @@ def subtype_output(category: DetectableDistortion, subtype: str) -> str:
     return f"{category}: {subtype}"
 
 
-# The names of each head's outputs. The weights have the same ones, in an order of their own.
+# The names of each head's outputs, with which the weights are trained.
 OUTPUTS: dict[str, tuple[str, ...]] = {
     head: (*names, *(subtype_output(name, subtype) for name in names for subtype in SUBTYPES[name]))
+    for head, names in HEADS.items()
+}
+# Those in the weights, in any order.
+STORED: dict[str, tuple[str, ...]] = {
+    head: (
+        *OUTPUTS[head],
+        *(subtype_output(row.name, name) for row in CATEGORIES if row.name in names for name in row.unused_outputs),
+    )
     for head, names in HEADS.items()
 }
 BEND = 0.2  # width of the smooth bend at both ends of the scale of severities, so that outputs beyond keep their order
@@ -53,7 +61,7 @@ def predict(**values: Values) -> dict[DetectableDistortion, Prediction]:
     this is zero, all severities are 0. Raises ToolError for damaged weights, and for those of another table of
     categories.
     """
-    weights = read_weights(WEIGHTS, SHA256, OUTPUTS)
+    weights = read_weights(WEIGHTS, SHA256, STORED)
     predictions: dict[DetectableDistortion, Prediction] = {}
     for head, inputs in values.items():
         predictions |= severities_from_features(weights, head, inputs)
