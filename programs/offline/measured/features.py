@@ -7,7 +7,7 @@ distribution of brightness and color. Both end with the named measurements of ``
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from agenticiqa.programs.images.loaded import LoadedImage
 from agenticiqa.programs.tools.numerics.filters import haar
 from agenticiqa.programs.tools.numerics.pixels import RGB
-from agenticiqa.programs.tools.statistics.by_name import SPATIAL, TONAL, all_statistics
+from agenticiqa.programs.tools.statistics.by_name import all_statistics
 from agenticiqa.programs.tools.statistics.parts import WHOLE_PIXELS, Luma, loaded_luma_parts, parts_of
 from agenticiqa.programs.tools.statistics.tonal import Tone, tone_of
 
@@ -32,6 +32,22 @@ MAX_FILL = 0.3  # share of gray levels in use that counts as all, because stretc
 PERCENTILES = (5, 25, 50, 75, 95)
 TEXTURE_FEATURES = 78  # number of texture features; the rest are of tone
 SMOOTHEST_COLOR = 63  # index of that texture feature
+# The measurements of ``tools.statistics`` among the features of texture and of tone. The weights were trained on these,
+# in this order, so a measurement that is added there is no feature.
+TEXTURE_MEASURED = ("blur_extent", "noise_sigma", "isolated_pixels", "blockiness", "edge_sharpness", "overshoot")
+TONE_MEASURED = (
+    "mean_luma",
+    "shadow_level",
+    "highlight_level",
+    "clipped_dark",
+    "clipped_bright",
+    "rms_contrast",
+    "tonal_range",
+    "colorfulness",
+    "color_cast",
+    "red_tint",
+    "yellow_tint",
+)
 LOG_OFFSET = 0.2  # gray levels, added before a logarithm is taken
 # Measurements that are compared by ratio, so by logarithm, with the offset that is added before.
 LOG_OFFSETS = {"noise_sigma": 0.2, "isolated_pixels": 2e-4, "blockiness": 0.05, "edge_sharpness": 0.05}
@@ -80,12 +96,12 @@ def _features(image: LoadedImage) -> Features:
     both = zip(parts_of(image.pixels), loaded_luma_parts(image), strict=True)
     parts = [_texture(part, plane) for part, plane in both]
     return Features(
-        np.array([*np.mean(parts, axis=0), *_named(measurements, SPATIAL)]),
-        np.array([*_tone(tone_of(image)), *_named(measurements, TONAL), *_clipping(image.pixels)]),
+        np.array([*np.mean(parts, axis=0), *_named(measurements, TEXTURE_MEASURED)]),
+        np.array([*_tone(tone_of(image)), *_named(measurements, TONE_MEASURED), *_clipping(image.pixels)]),
     )
 
 
-def _named(measurements: Mapping[str, float], names: Mapping[str, object]) -> list[float]:
+def _named(measurements: Mapping[str, float], names: Sequence[str]) -> list[float]:
     return [
         np.log(measurements[name] + LOG_OFFSETS[name]) if name in LOG_OFFSETS else measurements[name] for name in names
     ]

@@ -5,6 +5,7 @@ import pytest
 
 from agenticiqa.eval.research.distort import distort
 from agenticiqa.programs.offline.measured.features import MIN_SIDE, TEXTURE_FEATURES, features
+from agenticiqa.programs.tools.statistics import by_name
 from support.distortion_levels import scene
 from support.images import loaded
 
@@ -22,6 +23,19 @@ def test_features_are_computed_once_and_equal_for_a_copy():
     image, copy = loaded(scene()), loaded(scene())
     assert features(image) is features(image)
     assert features(image).all.tobytes() == features(copy).all.tobytes()
+
+
+@pytest.mark.parametrize("table", ["SPATIAL", "TONAL"])
+def test_another_measurement_and_another_order_of_the_table_do_not_change_the_features(table):
+    before, rows = features(loaded(scene())).all, getattr(by_name, table)
+    shipped = dict(rows)
+    rows.clear()
+    rows |= {"added": lambda _: 7.0} | dict(reversed(shipped.items()))
+    try:
+        assert np.array_equal(features(loaded(scene())).all, before)
+    finally:
+        rows.clear()
+        rows |= shipped
 
 
 def test_a_change_of_texture_hardly_changes_the_tone_features():
