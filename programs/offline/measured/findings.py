@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from agenticiqa.programs.errors import ToolError
-from agenticiqa.signatures.categories import CATEGORIES, Category, Curve
+from agenticiqa.signatures.categories import CATEGORIES, Category, Curve, Subtype
 from agenticiqa.signatures.vocabulary import SEVERITIES, DetectableDistortion, Severity
 
 Measurements = Mapping[str, float]
@@ -124,6 +124,15 @@ def severity_at(value: float, curve: Curve) -> float:
     return float(np.interp(value, values, severities))
 
 
+def _row_of(subtype: str) -> Subtype:
+    if subtype not in SUBTYPE:
+        raise ToolError(
+            f"signatures/categories.py has no kind '{subtype}', which programs/offline/measured/curves.py measures; "
+            "restore the row or remove the code"
+        )
+    return SUBTYPE[subtype]
+
+
 @dataclass(frozen=True)
 class Measured:
     """The named measurements of an image and of its reference, if any, with the networks' predictions."""
@@ -137,13 +146,13 @@ class Measured:
 
         ``by_value`` is the severity from the values of the sentence alone, if it differs.
         """
-        row = SUBTYPE[subtype]
+        row = _row_of(subtype)
         sentence = row.alone if self.was is None else row.beside
         return Finding(severity, subtype, sentence.format(**self.image, **derived, was=self.was), measured=by_value)
 
     def by_value(self, subtype: str) -> float:
         """Return the severity of a subtype that one measurement determines."""
-        row = SUBTYPE[subtype]
+        row = _row_of(subtype)
         value = self.image[row.measure]
         return (
             severity_at(value, row.curve)

@@ -20,7 +20,7 @@ from agenticiqa.programs.tools.numerics.predicted_mos import PredictedMOS
 from agenticiqa.signatures.vocabulary import DETECTABLE
 from support.distortion_levels import ALL_LEVELS, AT_LEVEL
 
-severities = st.lists(st.floats(0, 4), min_size=7, max_size=7)
+severities = st.lists(st.floats(0, 4), min_size=len(DETECTABLE), max_size=len(DETECTABLE))
 
 
 def spoken_for(found: dict[str, Finding]) -> dict[int, float]:
@@ -43,7 +43,7 @@ def test_the_probabilities_are_a_distribution_over_the_five_levels(values):
     assert sum(probabilities.values()) == pytest.approx(1)
 
 
-@given(severities, st.integers(0, 6), st.floats(0, 4))
+@given(severities, st.integers(0, len(DETECTABLE) - 1), st.floats(0, 4))
 def test_a_worse_severity_never_raises_the_quality(values, index, other):
     worse, better = values.copy(), values.copy()
     worse[index], better[index] = max(values[index], other), min(values[index], other)
@@ -52,15 +52,15 @@ def test_a_worse_severity_never_raises_the_quality(values, index, other):
 
 
 def test_an_undistorted_image_is_good_and_a_ruined_one_bad():
-    assert mean(spoken_for(findings([0] * 7))) >= 4
-    assert expected_level(findings([0] * 7)) == UNDISTORTED_LEVEL
-    assert mean(spoken_for(findings([4] * 7))) < 1.5
+    assert mean(spoken_for(findings([0] * len(DETECTABLE)))) >= 4
+    assert expected_level(findings([0] * len(DETECTABLE))) == UNDISTORTED_LEVEL
+    assert mean(spoken_for(findings([4] * len(DETECTABLE)))) < 1.5
 
 
 @pytest.mark.parametrize("category", DETECTABLE)
 def test_every_category_counts(category):
     assert LOSS_PER_SEVERITY[category] > 0
-    extreme = findings([0] * 7) | {category: Finding(4, "", "")}
+    extreme = findings([0] * len(DETECTABLE)) | {category: Finding(4, "", "")}
     assert expected_level(extreme) < UNDISTORTED_LEVEL - 0.5
 
 
