@@ -35,7 +35,7 @@ examples:
 exit status: 0 all images have a score, 1 some images failed, 2 wrong usage, 3 some images have no score
 """
 CALIBRATE_EXAMPLES = """\
-adapter and tool need labeled images. fusion needs 50 images or more, without labels.
+adapter needs labeled images. fusion needs 50 images or more, without labels.
 """
 CALIBRATE_ADAPTER_EXAMPLES = """\
 examples:

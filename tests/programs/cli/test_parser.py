@@ -48,7 +48,7 @@ def test_the_help_lists_each_command_and_fits_a_terminal(capsys: pytest.CaptureF
 def test_the_help_of_a_group_lists_its_commands_and_not_their_options(capsys: pytest.CaptureFixture[str]) -> None:
     status, out, _ = ended(capsys, "calibrate", "--help")
     assert status == 0
-    for name in ("adapter", "fusion", "tool"):
+    for name in ("adapter", "fusion"):
         assert f"    {name} " in out
         assert "--out FILE" in ended(capsys, "calibrate", name, "--help")[1]
     assert len(out.splitlines()) < 20
