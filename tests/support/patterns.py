@@ -30,6 +30,7 @@ LOCAL = {
     "programs/images/extra_formats.py": "[extra.signature for extra in EXTRA_FORMATS]",
     "programs/offline/answers/answer.py": "[r'\\bA(?= (?:is|has|names)\\b)']",
     "programs/offline/answers/asked.py": '[r"(?<!\\w)the dog(?:\'s)?(?!\\w)"]',
+    "programs/offline/answers/rules.py": "[pattern.pattern for pattern in _NARROWED_BY.values()]",
     "programs/stages/box_forms.py": "[row[1] for row in FAMILIES]",
     "programs/stages/planner.py": "['NOISE-SIGMA']",
     "programs/tools/measuring.py": "[]",  # the program's own docstrings

@@ -276,10 +276,7 @@ def test_nothing_is_fitted_to_scores_on_an_uncertain_scale(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (folder / "labels.csv").write_text("image,mos\na.png,9.55\nb.png,0.83\nc.png,5\n")
-    assert (
-        main(["calibrate", "tool", str(folder / "labels.csv"), "--tool", "NIQE", "--out", str(tmp_path / "mine.yaml")])
-        == 2
-    )
+    assert main(["calibrate", "adapter", str(folder / "labels.csv"), "--out", str(tmp_path / "mine.npz")]) == 2
     assert "give its ends with --mos-range, such as 0 10" in capsys.readouterr().err
     assert main(["evaluate", str(folder / "labels.csv"), "--out", str(tmp_path / "run")]) == 0
     assert "such as 0 10; without --mos-range, RMSE and other results on 1..5 are omitted" in capsys.readouterr().err
