@@ -21,7 +21,7 @@ predicts the error of the fused score, and show the SRCC for a weak and a good s
 
 import argparse
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -157,10 +157,8 @@ def real_vlms(margins: Mapping[str, Numbers]) -> list[Vlm]:
     return [Vlm(name, np.exp(log_softmax(log, axis=1)), is_real=True) for name, log in logs.items()]
 
 
-def measured(case: ToolCase, vlm: Vlm, mos: Numbers, images: np.ndarray) -> MeasuredCase:
-    """Fuse in every way and measure on ``images`` (row numbers)."""
-    truth, tool, expectation = mos[images], case.scores[images], (vlm.probabilities @ LEVEL_VALUES)[images]
-    better = max(_srcc(expectation, truth), _srcc(tool, truth))
+def fitted_fusion(case: ToolCase, vlm: Vlm, images: Iterable[int]) -> ScoreFusion:
+    """Return the fusion by a profile that is fitted to these images (row numbers) without labels."""
     rows = [
         FusionRow(
             float(case.scores[image]),
@@ -171,8 +169,14 @@ def measured(case: ToolCase, vlm: Vlm, mos: Numbers, images: np.ndarray) -> Meas
         )
         for image in images
     ]
-    fitted = fit_profile(rows, tool_reliability=case.reliability)
-    fusions = {"profile": ScoreFusion(profile=fitted), "default": default_fusion()}
+    return ScoreFusion(profile=fit_profile(rows, tool_reliability=case.reliability))
+
+
+def measured(case: ToolCase, vlm: Vlm, mos: Numbers, images: np.ndarray) -> MeasuredCase:
+    """Fuse in every way and measure on ``images`` (row numbers)."""
+    truth, tool, expectation = mos[images], case.scores[images], (vlm.probabilities @ LEVEL_VALUES)[images]
+    better = max(_srcc(expectation, truth), _srcc(tool, truth))
+    fusions = {"profile": fitted_fusion(case, vlm, images), "default": default_fusion()}
     agreements: dict[str, float] = {}
     covered: dict[tuple[str, str], float] = {}
     for way, fusion in fusions.items():

@@ -32,6 +32,7 @@ from agenticiqa.eval.research.fusion_study import (
     SHARPNESS,
     ToolCase,
     Vlm,
+    fitted_fusion,
     margins_of,
     real_vlms,
     simulated_vlms,
@@ -39,8 +40,6 @@ from agenticiqa.eval.research.fusion_study import (
     tool_scores,
 )
 from agenticiqa.eval.research.interval_figures import ReadImages, read_all
-from agenticiqa.programs.fusion.fit import FusionRow, fit_profile
-from agenticiqa.programs.fusion.formula import ScoreFusion
 from agenticiqa.programs.fusion.interval import fused_score
 from agenticiqa.programs.images.loading import load
 
@@ -82,17 +81,7 @@ def known_of(folder: Path, images: ReadImages, others: Sequence[RatedImages], *,
 def fused_with(case: ToolCase, vlm: Vlm) -> Numbers:
     """Return the scores (N,) that a profile without labels fuses from a tool and a VLM."""
     images = range(len(case.scores))
-    rows = [
-        FusionRow(
-            float(case.scores[image]),
-            vlm.levels(image),
-            case.evidence(image).overall_spread,
-            {name: float(scores[image]) for name, scores in case.others.items()},
-            image_kind=case.kind,
-        )
-        for image in images
-    ]
-    fusion = ScoreFusion(profile=fit_profile(rows, tool_reliability=case.reliability))
+    fusion = fitted_fusion(case, vlm, images)
     return np.array([fused_score(fusion, case.evidence(i), vlm.levels(i), "logprobs").score for i in images])
 
 

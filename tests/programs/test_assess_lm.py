@@ -19,11 +19,9 @@ from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.fusion.equations import softmax
 from agenticiqa.programs.fusion.formula import default_fusion
-from agenticiqa.programs.images import LoadedImage
-from agenticiqa.programs.stages.protocols import Executed, ExecutorStage
-from agenticiqa.programs.stages.side_by_side import MOST_AWAITED, StageModule
+from agenticiqa.programs.stages.side_by_side import MOST_AWAITED
 from agenticiqa.programs.tools import TOOLS, Tool
-from agenticiqa.signatures.types import PARSING_FAILED, UNABLE, ExecutorOutput, PlannerOutput, QueryType
+from agenticiqa.signatures.types import PARSING_FAILED, UNABLE, QueryType
 from support.distortion_levels import scene
 from support.fake_server import (
     Server,
@@ -41,7 +39,7 @@ from support.fake_server import (
     wrong_types,
 )
 from support.loopback import Body, Reply
-from support.nodes import all_asking, nowhere
+from support.nodes import OwnExecutor, all_asking, nowhere
 from support.scripted_answers import (
     ALL,
     ANSWER,
@@ -262,25 +260,6 @@ def constant(calibrated: float) -> dict[str, Tool]:
     """Return a toolbox of one tool with a constant value."""
     card = TOOLS["NIQE"]
     return {"CONST": replace(card, name="CONST", measure=lambda pixels: 1.0, curve=lambda raw: calibrated)}  # type: ignore[arg-type]
-
-
-class OwnExecutor(StageModule):
-    """A caller's executor, which does not say what its tools are: so what a new plan can add is unknown."""
-
-    def __init__(self, executor: ExecutorStage) -> None:
-        super().__init__()
-        self.collect = executor
-
-    def forward(
-        self,
-        image: LoadedImage,
-        query: str,
-        plan: PlannerOutput,
-        reference: LoadedImage | None,
-        earlier: ExecutorOutput | None,
-    ) -> Executed:
-        executed: Executed = self.collect(image=image, query=query, plan=plan, reference=reference, earlier=earlier)
-        return executed
 
 
 def composed(server: Server, tools: dict[str, Tool], max_replan_iterations: int = 2) -> AgenticIQA:

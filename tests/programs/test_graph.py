@@ -28,7 +28,7 @@ from agenticiqa.signatures.types import ExecutorOutput
 from support import full_run
 from support.engine import ScriptedEngine
 from support.fake_server import Server, by_stage, fake_server, field_of, has_field, images_of, stage_of
-from support.nodes import scripted
+from support.nodes import OwnExecutor, scripted
 from support.scripted_answers import ANSWER, DOUBTFUL, LOOK_AGAIN, RATE, SCRIPT, plan
 from support.snippets import snippets
 
@@ -199,11 +199,11 @@ BLURS = plan(distortion_source="Explicit", distortions=[{"region": "Global", "di
 
 
 def without_further_tools(answers: Any) -> tuple[Any, ScriptedEngine]:
-    """Return what ``scripted`` does, with a program whose new plans can add no tool, and which asks for them anyway."""
+    """Return what ``scripted`` does, for a program that does not know that its new plans can add no tool."""
     config, engine = scripted(answers)
     program = config["configurable"]["program"]
     program.executor.toolbox = {"LEARNED-IQA": toolbox()["LEARNED-IQA"]}
-    program.replan.toolbox = {}
+    program.executor = OwnExecutor(program.executor)
     return config, engine
 
 

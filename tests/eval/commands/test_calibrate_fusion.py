@@ -2,6 +2,7 @@
 
 import csv
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.batch.fit_fusion import fit_rows
 from agenticiqa.programs.cli.sinks import Appending
 from agenticiqa.programs.fusion.profile import FusionProfile, read_fusion_profile
+from agenticiqa.programs.stages.scorer import RATINGS
 from agenticiqa.signatures.summarizer import ScoreQuality
 from support.fake_server import Server, fake_server
 from support.files import json_lines
@@ -125,9 +127,8 @@ def test_a_profile_depends_only_on_the_prompt_of_the_score(
         assert (status, "fitted with" in usual) == (0, False)
     status, refused = reported("--config", "with_tuned.yaml")
     assert (status, "fitted with another tuned scoring prompt" in refused) == (2, True)
-    other_release = ScoreQuality.with_instructions("Rate the image.")
-    for module in ("stages.scorer", "saving"):
-        monkeypatch.setattr(f"agenticiqa.programs.{module}.ScoreQuality", other_release)
+    other_release = replace(RATINGS["level"], signature=ScoreQuality.with_instructions("Rate the image."))
+    monkeypatch.setitem(RATINGS, "level", other_release)  # type: ignore[arg-type]
     for command in (*same, [*same[0], *tuned]):
         status, warned = reported(*command)
         assert (status, warned.count("shipped.yaml: fitted with another scoring prompt")) == (0, 1)
