@@ -13,7 +13,10 @@ from agenticiqa.signatures.types import Distortions
 
 
 class Selector(StageModule):
-    """Asks a model, by text only, which tool suits which distortion. Without distortions no request is sent."""
+    """Asks a model, by text only, which tool suits which distortion. Without both, no request is sent.
+
+    The model chooses from the tools that follow one of these distortions (``tools_for``).
+    """
 
     def __init__(self, *, backend: Backend | None = None, attempts: int = 3) -> None:
         super().__init__()
@@ -27,7 +30,10 @@ class Selector(StageModule):
         if not present:
             return Selected({})
         pairs = [{"region": region, "distortion": name} for region, names in present.items() for name in names]
-        suited = tools_for({pair["distortion"] for pair in pairs}, tools)
+        categories = {pair["distortion"] for pair in pairs}
+        suited = tools_for(categories, tools)
+        if not suited:
+            return Selected({})
         available = [tool.name for tool in suited]
 
         def check(answer: Selection) -> None:
@@ -35,7 +41,7 @@ class Selector(StageModule):
                 row.tool = find_tool(row.tool, available) or row.tool
 
         inputs = {
-            "available_tools": "\n".join(tool.line_for({pair["distortion"] for pair in pairs}) for tool in suited),
+            "available_tools": "\n".join(tool.line_for(categories) for tool in suited),
             "distortion_set": json.dumps(present, ensure_ascii=False),
         }
         requested = Requested(rows={"selected_tools": pairs}, choices={"tool": available})
