@@ -226,6 +226,11 @@ class AgenticIQA(SavedProgram):
         """The predictors that ask language models; the list is empty offline."""
         return [module for _, module in self.named_sub_modules(type_=CheckedPredict)]
 
+    @property
+    def asks_only_questions(self) -> bool:
+        """Whether only the package's own predictors ask models; a stage or module of your own may ask in other ways."""
+        return all(map(_is_own, (self.planner, self.executor, self.summarizer, self.replan)))
+
     def get_lm(self) -> dspy.BaseLM | None:
         """Return the model that the stages use now, for ``dspy.BestOfN`` and other modules that copy it.
 
@@ -318,7 +323,7 @@ class AgenticIQA(SavedProgram):
         options: OptionsArgument | None = None,
     ) -> Assessment:
         """Run the stages; DSPy calls this when the program is called."""
-        with bookkeeping(image, self.keep_history) as finish:
+        with bookkeeping(image, keep_history=self.keep_history, only_questions=self.asks_only_questions) as finish:
             question, offered = checked(query), read_options(options)
             backend = asked_backend(self)  # an error without a model, before anything is loaded
             pair = self.load_pair(image, reference, resize_reference, align)
@@ -641,6 +646,14 @@ def add_tool(
             stage.toolbox = {**stage.toolbox, name: tool}
         elif isinstance(stage, RulePlanner):
             stage.known_tools = [*stage.known_tools, name]
+
+
+def _is_own(module: object) -> bool:
+    """Return whether a module and the modules in it are of this package, up to a question and what is around it."""
+    if not type(module).__module__.startswith("agenticiqa."):
+        return False
+    inside = [] if isinstance(module, CheckedPredict) else vars(module).values()
+    return all(_is_own(each) for each in inside if isinstance(each, dspy.Module))
 
 
 def asked_backend(program: AgenticIQA) -> str:

@@ -208,12 +208,17 @@ class Assessment(dspy.Prediction):
 
 
 @contextmanager
-def bookkeeping(image: ImageSource, keep_history: bool) -> Iterator[Callable[[Assessment], Assessment]]:
-    """Record model usage and tag log records with this image; the yielded function adds the usage to the result."""
+def bookkeeping(
+    image: ImageSource, *, keep_history: bool, only_questions: bool
+) -> Iterator[Callable[[Assessment], Assessment]]:
+    """Record model usage and tag log records with this image; the yielded function adds the usage to the result.
+
+    The options are those of ``recorded_usage``.
+    """
     with (
         assessing(name_of(image)) as assessed,
         dspy.track_usage() as tokens,
-        recorded_usage(history=keep_history) as usage,
+        recorded_usage(history=keep_history, only_questions=only_questions) as usage,
     ):
 
         def finish(result: Assessment) -> Assessment:

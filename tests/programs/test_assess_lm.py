@@ -10,16 +10,20 @@ from typing import Any
 
 import dspy
 import pytest
+from dspy.utils.callback import BaseCallback
 from PIL import Image
 
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.connect import connect
+from agenticiqa.programs.backends.limits import Limits
+from agenticiqa.programs.backends.run_context import OtherModels, within
 from agenticiqa.programs.batch.assess_many import assess_many
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.fusion.equations import softmax
 from agenticiqa.programs.fusion.formula import default_fusion
 from agenticiqa.programs.stages.side_by_side import MOST_AWAITED
+from agenticiqa.programs.stages.summarizer import Summarizer
 from agenticiqa.programs.tools import TOOLS, Tool
 from agenticiqa.signatures.types import PARSING_FAILED, UNABLE, QueryType
 from support.distortion_levels import scene
@@ -586,3 +590,25 @@ def test_an_optimizer_finds_the_eight_predictors_and_none_offline() -> None:
         "replan.judge.predict",
     ]
     assert AgenticIQA.offline().named_predictors() == []
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_dspy_calls_a_callback_for_each_stage_only_if_a_stage_is_the_callers(
+    photo: Path, own: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A callback for each module takes time; the package's own questions count their requests without it."""
+    seen: list[Any] = []
+    summarize = Summarizer.forward
+
+    def noting(*args: Any, **given: Any) -> Any:
+        seen.extend(dspy.settings.callbacks)
+        return summarize(*args, **given)
+
+    monkeypatch.setattr(Summarizer, "forward", noting)
+    theirs = BaseCallback()
+    with fake_server(by_stage(SCRIPT)) as server, dspy.context(callbacks=[theirs]), within(Limits()) as limits:
+        program = composed(server, constant(3.0)) if own else program_for(server)
+        program.set_lm(dspy.LM("openai/test", api_base=server.url, api_key="k", cache=False))
+        program(photo)
+    assert [theirs, *([OtherModels] if own else [])] == [seen[0], *map(type, seen[1:])]
+    assert limits.calls == len(server.requests) > 1
