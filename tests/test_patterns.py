@@ -42,7 +42,8 @@ def test_no_pattern_takes_long_on_a_long_text(kinds: int, unread: str | None) ->
         spent, method, number = slowest(found, kinds)
         for length in (NEXT, LENGTH):
             if least / 20 < spent < MOST_SECONDS and (length == NEXT or spent > least):
-                spent = seconds(found, method, list(slow_texts(found.pattern, length, kinds))[number])
+                text = list(slow_texts(found.pattern, length, kinds))[number]
+                spent = min(seconds(found, method, text) for _ in range(3))  # other processes slow a single run
                 if spent > MOST_SECONDS * length / LENGTH:
                     spent = max(spent, 2 * MOST_SECONDS)  # a longer text would take at least as long for its length
         if spent > MOST_SECONDS:
