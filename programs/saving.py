@@ -156,10 +156,11 @@ def scoring_prompt(program: dspy.Module) -> ScoringPrompt:
     asked = [part for _, part in program.named_sub_modules(type_=CheckedPredict) if part.stage == "scoring"]
     if not asked:
         return ScoringPrompt("", False)
-    state, order = _bare(asked[0].predictor).dump_state(), getattr(asked[0].adapter, "is_image_first", None)
-    form = asked[0].token_form.name if asked[0].token_form else None
+    bare, form = _bare(asked[0].predictor), asked[0].token_form
+    state, order = bare.dump_state(), getattr(asked[0].adapter, "is_image_first", None)
+    shorter = dspy.Predict(form.signature(bare.signature)).dump_state() if form else None
     is_tuned = state != dspy.Predict(asked[0].shipped).dump_state()
-    return ScoringPrompt(digest([state, order, form]), is_tuned)
+    return ScoringPrompt(digest([state, order, shorter]), is_tuned)
 
 
 def tuned_on(path: str | os.PathLike[str]) -> frozenset[str]:

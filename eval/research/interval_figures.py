@@ -73,6 +73,15 @@ class ReadImages:
     reading: NDArray[np.float32]
     before: Numbers
 
+    def ends(self, scores: Numbers, recognized: bool | None = None, percent: Literal["80", "95"] = "80") -> Numbers:
+        """Return the ends (N, 2) of the intervals around scores; ``recognized`` replaces the share of "generated"."""
+        return np.array(
+            [
+                _interval(np.array([score, *reading[1:3], reading[3] if recognized is None else recognized]))[percent]
+                for reading, score in zip(self.reading, scores, strict=True)
+            ]
+        )
+
     def coverage(
         self,
         scores: Numbers,
@@ -82,12 +91,7 @@ class ReadImages:
     ) -> Coverage:
         """Return the coverage of the intervals of these rows; ``recognized`` replaces the share of "generated"."""
         rows = np.ones(len(scores), bool) if rows is None else rows
-        ends = np.array(
-            [
-                _interval(np.array([score, *reading[1:3], reading[3] if recognized is None else recognized]))[percent]
-                for reading, score in zip(self.reading[rows], scores[rows], strict=True)
-            ]
-        )
+        ends = self.ends(scores, recognized, percent)[rows]
         inside = (ends[:, 0] <= self.rated.mos[rows]) & (self.rated.mos[rows] <= ends[:, 1])
         return Coverage(len(ends), float(inside.mean()), float((ends[:, 1] - ends[:, 0]).mean()))
 

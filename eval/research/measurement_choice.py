@@ -74,8 +74,8 @@ def known_of(folder: Path, images: ReadImages, others: Sequence[RatedImages], *,
     values = np.stack([case.scores, *beside.values()], axis=1)
     apart = np.abs(values[:, 1:] - values[:, :1])
     features = np.column_stack([values, values[:, 0] ** 2, apart, images.reading[:, 1:]])
-    width = np.array([images.coverage(case.scores, rows).width for rows in np.eye(len(mos), dtype=bool)])
-    return RatedSet(mos, case.scores, width, features, {vlm.name: fused_with(case, vlm) for vlm in vlms})
+    low, high = images.ends(case.scores).T
+    return RatedSet(mos, case.scores, high - low, features, {vlm.name: fused_with(case, vlm) for vlm in vlms})
 
 
 def fused_with(case: ToolCase, vlm: Vlm) -> Numbers:

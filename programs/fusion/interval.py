@@ -228,13 +228,11 @@ def backend_shown(model: str) -> str:
     return without_place(model).replace("/", ".", 1)
 
 
-def score_interval(score: float, below: float, above: float | None = None) -> Interval:
+def score_interval(score: float, below: float, above: float) -> Interval:
     """Return the central 80 % and 95 % around a score, clipped to [1, 5].
 
-    ``below`` and ``above`` are the deviations, in levels, of a normal distribution on each side; ``above`` is that of
-    ``below`` if it is ``None``.
+    ``below`` and ``above`` are the deviations, in levels, of a normal distribution on each side.
     """
-    above = below if above is None else above
     return {
         share: (max(score - quantile * below, 1.0), min(score + quantile * above, 5.0))
         for share, quantile in NORMAL_QUANTILES.items()

@@ -97,14 +97,12 @@ class TokenForm(Generic[A]):
     """A shorter form of a question, for a model that reports the log-probabilities of its tokens.
 
     Attributes:
-        name: The name of the form, which is part of the prompt's identity (``saving.scoring_prompt``).
         signature: Returns the shorter form of the question's signature.
         gives_levels: Returns whether the log-probabilities of an answer can be used; if not, the same question is asked
             in its usual form. The second argument is whether the server enforced a schema.
         from_begun: Returns the answer in a text that was cut off or broken, if its tokens are enough.
     """
 
-    name: str
     signature: Callable[[type[dspy.Signature]], type[dspy.Signature]]
     gives_levels: Callable[[Any, bool], bool]
     from_begun: Callable[[str], A | None]

@@ -127,8 +127,8 @@ class RatingPrompt:
 
 # The prompts by their name in ``summarizer.rating``. Cost estimates and saved prompts follow from the row.
 RATINGS: Mapping[Rating, RatingPrompt] = {
-    "level": RatingPrompt(ScoreQuality, TokenForm("level", level_only, gives_levels, level_begun)),
-    "letter": RatingPrompt(ScoreQuality, TokenForm("letter", letter_only, gives_levels, letter_begun)),
+    "level": RatingPrompt(ScoreQuality, TokenForm(level_only, gives_levels, level_begun)),
+    "letter": RatingPrompt(ScoreQuality, TokenForm(letter_only, gives_levels, letter_begun)),
 }
 
 

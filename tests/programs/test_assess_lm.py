@@ -5,6 +5,7 @@ import json
 import logging
 import threading
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ from support.fake_server import (
     wrong_types,
 )
 from support.loopback import Body, Reply
-from support.nodes import OwnExecutor, all_asking, nowhere
+from support.nodes import all_asking, nowhere
 from support.scripted_answers import (
     ALL,
     ANSWER,
@@ -267,11 +268,11 @@ def constant(calibrated: float) -> dict[str, Tool]:
 
 
 def composed(server: Server, tools: dict[str, Tool], max_replan_iterations: int = 2) -> AgenticIQA:
-    """Return the program with an own executor that has a toolbox of the test."""
+    """Return the program with a toolbox of the test, and a caller's executor that does not say what its tools are."""
     backend = connect(config_for(server).executor)
     assert backend is not None
     program = all_asking(backend, tools, max_replan_iterations)
-    program.executor = OwnExecutor(program.executor)
+    program.executor = partial(program.executor)
     return program
 
 

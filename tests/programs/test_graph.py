@@ -3,6 +3,7 @@
 import asyncio
 import warnings
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from agenticiqa.signatures.types import ExecutorOutput
 from support import full_run
 from support.engine import ScriptedEngine
 from support.fake_server import Server, by_stage, fake_server, field_of, has_field, images_of, stage_of
-from support.nodes import OwnExecutor, scripted
+from support.nodes import scripted
 from support.scripted_answers import ANSWER, DOUBTFUL, LOOK_AGAIN, RATE, SCRIPT, plan
 from support.snippets import snippets
 
@@ -203,7 +204,7 @@ def without_further_tools(answers: Any) -> tuple[Any, ScriptedEngine]:
     config, engine = scripted(answers)
     program = config["configurable"]["program"]
     program.executor.toolbox = {"LEARNED-IQA": toolbox()["LEARNED-IQA"]}
-    program.executor = OwnExecutor(program.executor)
+    program.executor = partial(program.executor)
     return config, engine
 
 

@@ -10,18 +10,15 @@ import yaml
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.graph import AgenticIQAState
-from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.stages.analyst import Analyst
 from agenticiqa.programs.stages.answerer import Answerer
 from agenticiqa.programs.stages.detector import Detector
 from agenticiqa.programs.stages.executor import Executor
 from agenticiqa.programs.stages.locator import Locator
 from agenticiqa.programs.stages.planner import Planner
-from agenticiqa.programs.stages.protocols import Executed, ExecutorStage
 from agenticiqa.programs.stages.replan import Replan, replan_judge
 from agenticiqa.programs.stages.scorer import Scorer
 from agenticiqa.programs.stages.selector import Selector
-from agenticiqa.programs.stages.side_by_side import StageModule
 from agenticiqa.programs.stages.summarizer import Summarizer
 from agenticiqa.programs.tools import Tool
 from agenticiqa.signatures.types import ExecutorOutput, PlanFlags, PlannerOutput
@@ -97,25 +94,6 @@ def scripted(answers: Mapping[str, Answer | list[Answer]]) -> tuple[Config, Scri
     """
     lm, engine = scripted_lm(by_stage({"location": nowhere, **answers}))
     return {"configurable": {"program": AgenticIQA(lm=lm)}}, engine
-
-
-class OwnExecutor(StageModule):
-    """A caller's executor, which does not say what its tools are: so what a new plan can add is unknown."""
-
-    def __init__(self, executor: ExecutorStage) -> None:
-        super().__init__()
-        self.collect = executor
-
-    def forward(
-        self,
-        image: LoadedImage,
-        query: str,
-        plan: PlannerOutput,
-        reference: LoadedImage | None,
-        earlier: ExecutorOutput | None,
-    ) -> Executed:
-        executed: Executed = self.collect(image=image, query=query, plan=plan, reference=reference, earlier=earlier)
-        return executed
 
 
 def all_asking(backend: Backend | None, tools: Mapping[str, Tool], max_replan_iterations: int = 2) -> AgenticIQA:

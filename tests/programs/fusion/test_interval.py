@@ -82,10 +82,13 @@ def test_offline_results_have_no_score_without_the_model(source: ProbabilitySour
 
 
 def test_the_interval_follows_the_deviation_and_ends_with_the_scale() -> None:
-    assert score_interval(3.0, 0.5)["80"] == pytest.approx((2.359, 3.641), abs=1e-3)
-    assert score_interval(3.0, 0.5)["95"] == pytest.approx((2.02, 3.98), abs=1e-3)
+    assert score_interval(3.0, 0.5, 0.5)["80"] == pytest.approx((2.359, 3.641), abs=1e-3)
+    assert score_interval(3.0, 0.5, 0.5)["95"] == pytest.approx((2.02, 3.98), abs=1e-3)
     assert score_interval(3.0, 0.5, 0.25)["80"] == pytest.approx((2.359, 3.32), abs=1e-3)
-    assert score_interval(4.8, 1.0) == {"80": pytest.approx((3.518, 5.0), abs=1e-3), "95": (pytest.approx(2.84), 5.0)}
+    assert score_interval(4.8, 1.0, 1.0) == {
+        "80": pytest.approx((3.518, 5.0), abs=1e-3),
+        "95": (pytest.approx(2.84), 5.0),
+    }
 
 
 def test_a_larger_tool_deviation_widens_the_interval_and_favors_a_fitted_model() -> None:

@@ -1,6 +1,5 @@
 """A prompt for a rating is one row: requests, cost estimates and saved prompts follow from it."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -23,7 +22,7 @@ INSTRUCTIONS = "You rate how well a picture is rendered. Be brief."
 @pytest.fixture
 def brief(monkeypatch: pytest.MonkeyPatch) -> Any:
     """The name of a further prompt, which is a row of the table alone."""
-    row = RatingPrompt(ScoreQuality.with_instructions(INSTRUCTIONS), replace(RATINGS["level"].token_form, name="brief"))
+    row = RatingPrompt(ScoreQuality.with_instructions(INSTRUCTIONS), RATINGS["level"].token_form)
     monkeypatch.setitem(RATINGS, "brief", row)  # type: ignore[arg-type]
     return "brief"
 
