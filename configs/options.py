@@ -33,6 +33,26 @@ class Effect(Enum):
     NONE = auto()
 
 
+class Writes(Enum):
+    """What a command writes to the place that an option names; all other files and folders are read.
+
+    Attributes:
+        FILE: A file; ``-`` is stdout.
+        RESULTS: A results file, with a summary beside it; ``-`` is stdout.
+        PAGE: An HTML page.
+        SHEET: An HTML page, with a folder of pictures beside it.
+        FOLDER: Files in a folder.
+        STDOUT: The option is a switch or a number, and the command prints what it asks for.
+    """
+
+    FILE = auto()
+    RESULTS = auto()
+    PAGE = auto()
+    SHEET = auto()
+    FOLDER = auto()
+    STDOUT = auto()
+
+
 @dataclass(frozen=True)
 class Option:
     """An option or argument of a command.
@@ -40,7 +60,8 @@ class Option:
     ``form`` is shown in the help, such as ``--max-side PIXELS``; a form without dashes is an argument. ``dest`` is the
     name of the value in the parsed arguments, by default the name of the flag. A switch has the ``type`` bool. With
     ``choices`` the value is one of them. With ``several`` the option can be repeated, and its value is a list. With
-    ``key`` the option sets the key ``dest`` of the configuration.
+    ``key`` the option sets the key ``dest`` of the configuration. ``writes`` is set for each option that names or asks
+    for an output: such places are checked before the first image, and two outputs on stdout are refused.
 
     ``with_shards`` says that the option has its effect in ``assess --parquet``, too, which keeps neither all images nor
     all results in memory. Any other option of ``assess`` is refused there. A key always has its effect, because it may
@@ -58,6 +79,7 @@ class Option:
     required: bool = False
     at_least: float | None = None
     key: bool = False
+    writes: Writes | None = None
     with_shards: bool = False
 
     @property

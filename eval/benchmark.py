@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from agenticiqa.eval.datasets import LabeledImage
 from agenticiqa.eval.labels.own_data import read_labels
 from agenticiqa.eval.report import rating_report, summarize
-from agenticiqa.eval.report.model import Report, html_of
+from agenticiqa.eval.report.model import Report
 from agenticiqa.eval.report.rating_tables import rating_headline
 from agenticiqa.eval.report.run_differences import compare_report
 from agenticiqa.eval.report.run_scores import rating_scores
@@ -22,6 +22,7 @@ from agenticiqa.eval.tasks.task import labels_sha256
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.batch.results_file import ResultsFile, Row
 from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.page.forms import notebook_html
 from agenticiqa.programs.questions.query_type import detect_query_type
 from agenticiqa.signatures.types import QueryType
 from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
@@ -47,7 +48,7 @@ class Evaluation(NamedTuple):
         return f"<Evaluation: {rating_headline(self.summary)}>"
 
     def _repr_html_(self) -> str:
-        return html_of(rating_report(self.summary).tables[0])
+        return notebook_html(rating_report(self.summary).tables[0])
 
     def compare(self, other: "Evaluation") -> Report:
         """Compare the scores with those of another evaluation on the images of both, as the command ``compare`` does.

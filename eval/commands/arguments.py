@@ -3,18 +3,21 @@
 from argparse import BooleanOptionalAction
 from pathlib import Path
 
-from agenticiqa.configs.options import Group, Option, Options
+from agenticiqa.configs.options import Group, Option, Options, Writes
 from agenticiqa.eval.names import GROUPS, MOS_RANGE_HELP, OPTIMIZERS, SCORER_FORMS, TUNED_STAGES
 from agenticiqa.programs.cli.arguments import (
     BATCHED,
     COMPARE_IMAGES,
     DRY_RUN,
+    JSON_TABLE,
     MODELS,
     MODELS_FUSED,
     QUERY,
     RAW_CSV,
+    TABLE,
     WITHOUT_MODEL,
     WORKERS_OPTION,
+    table_files,
 )
 
 OUT_HELP = "file to write (default: %(default)s)"
@@ -193,6 +196,7 @@ EVALUATE: Options = (
         "folder of the results (default: runs/<data>-<backend>). Run the same command again to continue there. With "
         "several tasks, each has a subfolder",
         Path,
+        writes=Writes.FOLDER,
     ),
     WORKERS_OPTION,
     DRY_RUN,
@@ -205,11 +209,11 @@ EVALUATE: Options = (
         bool,
     ),
 )
-RUNS_SHOWN: Options = (
-    NAME,
-    Option("--markdown FILE", "write all tables as Markdown to FILE; - prints them", Path),
-    Option("--latex FILE", "write all tables as LaTeX to FILE; - prints them", Path),
-    Option("--csv FILE", "write the first table as CSV to FILE, the others beside it; - prints only the first", Path),
+PAGE_OF_IMAGES = Option(
+    "--html FILE",
+    "write a page with the tables and, for images, with the images and their damage maps side by side",
+    Path,
+    writes=Writes.SHEET,
 )
 COMPARE: Options = (
     Option(
@@ -220,35 +224,45 @@ COMPARE: Options = (
         nargs="+",
         dest="runs",
     ),
-    *RUNS_SHOWN,
-    RAW_CSV,
+    NAME,
+    JSON_TABLE,
+    *table_files(PAGE_OF_IMAGES, "write the first table as CSV to FILE, the others beside it; - prints only the first"),
     *COMPARE_IMAGES,
+)
+REPORT_PAGE = Option(
+    "--html FILE",
+    "write a page with tables, charts and all images (copied to a folder beside it)",
+    Path,
+    writes=Writes.SHEET,
 )
 REPORT: Options = (
     Option(
         "RUN",
-        "folder that `evaluate --out` wrote; or results of assess (--jsonl, --parquet), for --html and --csv",
+        "folder that `evaluate --out` wrote; or results of assess (--jsonl, --parquet)",
         Path,
         nargs="+",
         dest="runs",
     ),
     NAME,
     MOS_RANGE,
-    Option("--html FILE", "write a page with tables, charts and all images (copied to a folder beside it)", Path),
-    Option("--markdown FILE", "write the table of results (SRCC, PLCC, ...) as Markdown; - prints it", Path),
-    Option("--latex FILE", "write the table as LaTeX, for the package booktabs; - prints it", Path),
-    Option("--csv FILE", "write the table as CSV, unrounded, with the ends of the intervals; - prints it", Path),
-    RAW_CSV,
+    JSON_TABLE,
+    *table_files(REPORT_PAGE, "write the table as CSV, unrounded, with the ends of the intervals (-: stdout)"),
 )
 DATASETS: Options = (
     Option("NAME", "describe this data set (default: list all)", nargs="?", dest="name"),
     Option("--root DIR", "check the copy in this folder, which holds the unpacked archive", Path),
+    *TABLE,
 )
 FORCE = Option("--force", "replace existing files", bool)
 CALIBRATE_ADAPTER: Options = (
     Option("LABELS", f"{DATA_HELP}. Or pairs (columns better, worse). {SEVERAL_HELP}", Path, nargs="+", dest="labels"),
-    Option("--out FILE", OUT_HELP, Path, Path("adapter.npz")),
-    Option("--mos-out FILE", "also write the MOS of the images as a table (.csv) that all commands read", Path),
+    Option("--out FILE", OUT_HELP, Path, Path("adapter.npz"), writes=Writes.FILE),
+    Option(
+        "--mos-out FILE",
+        "also write the MOS of the images as a table (.csv) that all commands read",
+        Path,
+        writes=Writes.FILE,
+    ),
     FORCE,
     Option("--save-anyway", "save the adapter even if it does not clearly improve held-out scores", bool),
     *LABELS,
@@ -263,7 +277,7 @@ CALIBRATE_FUSION: Options = (
         nargs="+",
         dest="data",
     ),
-    Option("--out FILE", OUT_HELP, Path, Path("fusion.yaml")),
+    Option("--out FILE", OUT_HELP, Path, Path("fusion.yaml"), writes=Writes.FILE),
     FORCE,
     Option("--no-labels", "ignore the MOS in results of evaluate", bool),
     *LABELS,
@@ -274,7 +288,13 @@ CALIBRATE_FUSION: Options = (
 )
 OPTIMIZE: Options = (
     Option("DATA", f"labeled images: {DATA_HELP}. Or the name of a question benchmark", Path, dest="labels"),
-    Option("--out DIR", "folder for the prompts, the fusion profile and the report", Path, required=True),
+    Option(
+        "--out DIR",
+        "folder for the prompts, the fusion profile and the report",
+        Path,
+        required=True,
+        writes=Writes.FOLDER,
+    ),
     Option(
         "--stage",
         "stage to tune (default: %(default)s). With scoring or all, DATA needs MOS; with answering, it "
@@ -310,6 +330,7 @@ OPTIMIZE: Options = (
         "--log-dir DIR",
         "folder of finished assessments; a search continues from those there (default: OUT/search)",
         Path,
+        writes=Writes.FOLDER,
     ),
     DRY_RUN,
     Group(

@@ -33,6 +33,7 @@ from agenticiqa.programs.errors import ImageError, ToolError, UserError
 from agenticiqa.programs.fusion.interval import NORMAL_QUANTILES
 from agenticiqa.programs.images import load
 from agenticiqa.programs.images.files import cache_folder, digest, sha256_of, write_atomically
+from agenticiqa.programs.page.table import Table
 from agenticiqa.programs.tools.adapter import write_adapter
 from agenticiqa.programs.tools.metrics.learned_iqa import SHA256, TOOL, mos_and_features, outside_training
 from agenticiqa.programs.tools.numerics.weights import arrays_in
@@ -70,7 +71,8 @@ def run(args: Namespace) -> int:
     fit, weights, scores = fit_adapter(labels)
     known = np.flatnonzero(np.isfinite(scores))
     tested, scores = labels.at(known), scores[known]
-    render.print_lines((f"{len(known)} held-out {kind}", "before", "after", "difference"), _figures(tested, scores))
+    headings = (f"{len(known)} held-out {kind}", "before", "after", "difference")
+    render.print_table(Table(headings, _figures(tested, scores)))
     if trained := trained_on_count(TOOL, seen):
         print_error(
             f'the shipped scorer was trained on {trained} of these images, so "before" is too optimistic for new images'

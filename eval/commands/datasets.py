@@ -2,34 +2,32 @@
 
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Iterable
 from pathlib import Path
-
-from rich.table import Table
 
 from agenticiqa.eval.datasets import MISSING_SHOWN
 from agenticiqa.eval.labels.near_duplicates import near_duplicates, near_duplicates_doubt
 from agenticiqa.eval.names import named, unknown_text
 from agenticiqa.eval.questions.catalog import QUESTION_TASKS, refuse_pairs
 from agenticiqa.eval.questions.task import QuestionTask, items_sha256, read_items
-from agenticiqa.eval.report.model import print_table
 from agenticiqa.eval.tasks.catalog import TASKS
 from agenticiqa.eval.tasks.task import Task, labels_sha256, missing_files, other_files, read_task
 from agenticiqa.programs.cli import render
-from agenticiqa.programs.cli.render import folding
+from agenticiqa.programs.cli.output_paths import check_outputs
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
+from agenticiqa.programs.cli.views import View, show, writes_files
 from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.page.table import UNDEFINED, Table, number
 
 
 def run(args: Namespace) -> int:
     """List all data sets, describe one, or check a copy of it; status 1 if the copy is incomplete."""
+    check_outputs(args)
     if args.name is None:
         if args.root:
             raise UserError("--root needs the NAME of a data set; `agenticiqa datasets` lists the names")
-        print_table(_listed())
-        print()
-        print_table(_questions_listed())
-        return OK
+        return OK if show(args, View([_listed(), _questions_listed()])) else SOME_FAILED
+    if args.json or writes_files(args):
+        raise UserError("tables are of all data sets: leave out NAME, or the options for JSON and files")
     if questions := named(args.name, QUESTION_TASKS):
         return _print_questions(questions, args.root)
     refuse_pairs(args.name)
@@ -67,26 +65,21 @@ def _checked(task: Task, root: Path) -> int:
 
 
 def _listed() -> Table:
-    table = _table(TASKS, "data set", "kind", "images", "label column", "scale", "direction")
-    for task in TASKS.values():
-        count = str(task.count)
-        table.add_row(task.name, task.title, task.kind, count, task.column, task.scale_text, task.direction)
-    return table
-
-
-def _table(names: Iterable[str], *headings: str) -> Table:
-    """Return a table that wraps all cells except names, which users copy as a whole."""
-    table = folding(Table("name", *headings, box=None))
-    table.columns[0].no_wrap, table.columns[0].min_width = True, max(map(len, names))
-    return table
+    """Return all data sets of ratings, one per line."""
+    lines = [
+        [task.name, task.title, task.kind, number(task.count, "d"), task.column, task.scale_text, task.direction]
+        for task in TASKS.values()
+    ]
+    return Table(("name", "data set", "kind", "images", "label column", "scale", "direction"), lines, "Data sets")
 
 
 def _questions_listed() -> Table:
     """Return all question benchmarks, one per line."""
-    table = _table(QUESTION_TASKS, "questions about images", "questions", "splits")
-    for task in QUESTION_TASKS.values():
-        table.add_row(task.name, task.title, str(task.count or "-"), ", ".join(filter(None, task.splits)) or "-")
-    return table
+    lines = [
+        [task.name, task.title, number(task.count or None, "d"), ", ".join(filter(None, task.splits)) or UNDEFINED]
+        for task in QUESTION_TASKS.values()
+    ]
+    return Table(("name", "questions about images", "questions", "splits"), lines, "Questions about images")
 
 
 def _print_questions(task: QuestionTask, root: Path | None) -> int:

@@ -5,9 +5,7 @@ from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from agenticiqa.eval.report.model import comma_separated, latex, with_titles
 from agenticiqa.eval.report.page.kept_run import KeptRun, read_run
 from agenticiqa.eval.report.page.pages import page_text, report_of
 from agenticiqa.eval.report.rating_tables import numbers
@@ -15,23 +13,22 @@ from agenticiqa.eval.report.run_scores import names_of
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.results_file import question_of
 from agenticiqa.programs.cli.output_paths import check_outputs, write_all
-from agenticiqa.programs.cli.overview import table_text, write_files
-from agenticiqa.programs.cli.printable import csv_for
+from agenticiqa.programs.cli.overview import results_view
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
+from agenticiqa.programs.cli.views import View, files_of, json_of, show
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.page.entry import entry_of, worst_key
+from agenticiqa.programs.page.forms import markdown
+from agenticiqa.programs.page.table import Table, data_table
 from agenticiqa.programs.scale.names import holds_results
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 
 def run(args: Namespace) -> int:
     """Read the runs, and write the requested outputs; without any option, print the table as Markdown."""
     check_outputs(args)
     if saved := [place for place in args.runs if holds_results(place)]:
-        if len(saved) < len(args.runs) or args.markdown or args.latex or args.name or args.mos_range:
-            raise UserError(f"{saved[0]}: results of assess have no MOS; name only such results, with --html or --csv")
+        if len(saved) < len(args.runs) or args.name or args.mos_range:
+            raise UserError(f"{saved[0]}: results of assess have no MOS; name only such results, without --name")
         return _show_results(args)
     folders = [*dict.fromkeys(args.runs)]
     runs = [read_run(folder, name) for folder, name in zip(folders, names_of(folders, args.name or ()), strict=True)]
@@ -40,17 +37,16 @@ def run(args: Namespace) -> int:
         first, second = questions[0].folder, ratings[0].folder
         raise UserError(f"{first} has answers to questions, but {second} has ratings: report on each separately")
     tables = [replace(report_of(run).tables[0], title=f"{run.name}: {run.about}") for run in runs]
-    csv = comma_separated(numbers({run.name: run.figures for run in ratings}) if ratings else together(questions))
-    done = write_all(
-        [
-            ("page", args.html, lambda: page_text(runs, args.html, args.mos_range)),
-            ("table (markdown)", args.markdown, lambda: with_titles(tables)),
-            ("table (latex)", args.latex, lambda: "\n".join(map(latex, tables))),
-            ("table (csv)", args.csv, lambda: csv_for(args.csv, csv)),
-        ]
+    data = numbers({run.name: run.figures for run in ratings}) if ratings else together(questions)
+    view = View(
+        tables,
+        data=[data],
+        document={run.name: run.figures for run in runs},
+        page=lambda page: page_text(runs, page, args.mos_range),
     )
+    done = write_all([*files_of(args, view), json_of(args, view)])
     if not done:
-        print(with_titles(tables), end="")
+        print(markdown(tables), end="")
     return OK if all(done) else SOME_FAILED
 
 
@@ -67,10 +63,7 @@ def _show_results(args: Namespace) -> int:
             row |= {name: _found(row[name], place.parent) for name in ("image", "reference", "map") if row.get(name)}
             entries[Job(row["image"], question_of(row), row.get("reference"))] = entry_of(row)
     in_order = dict(sorted(entries.items(), key=lambda item: worst_key(item[1])))
-    done = write_files(args, in_order, failed)
-    if not done:
-        print(table_text([*in_order.values()]), end="")
-    return OK if all(done) else SOME_FAILED
+    return OK if show(args, results_view(in_order, failed)) else SOME_FAILED
 
 
 def _found(name: str, folder: Path) -> str:
@@ -78,8 +71,8 @@ def _found(name: str, folder: Path) -> str:
     return name if os.path.exists(name) or not (folder / name).exists() else str(folder / name)
 
 
-def together(runs: Sequence[KeptRun]) -> "DataFrame":
-    """Stack the first tables of all runs into one, with the names of the runs."""
-    from pandas import concat
-
-    return concat({run.name: report_of(run).tables[0].frame for run in runs}, names=["run", None]).reset_index("run")
+def together(runs: Sequence[KeptRun]) -> Table:
+    """Return the first tables of all runs as one, with the names of the runs; cells that a run lacks are empty."""
+    rows = [{"run": run.name} | record for run in runs for record in report_of(run).tables[0].records]
+    headings = dict.fromkeys(heading for row in rows for heading in row)
+    return data_table(headings, [[row.get(heading) for heading in headings] for row in rows])

@@ -17,7 +17,8 @@ from agenticiqa.programs.cli.options import print_models
 from agenticiqa.programs.cli.printable import print_error
 
 if TYPE_CHECKING:  # commands that write no report start without pandas
-    from agenticiqa.eval.report.model import Report, ReportTable
+    from agenticiqa.eval.report.model import Report
+    from agenticiqa.programs.page.table import Table
 
 T = TypeVar("T")
 
@@ -44,7 +45,7 @@ def watched(rows: Iterator[T], finished: int, total: int) -> Iterator[T]:
         yield item
 
 
-def saved(report: "Report", out: Path, limit: int | None, tables: Sequence["ReportTable"] | None = None) -> None:
+def saved(report: "Report", out: Path, limit: int | None, tables: Sequence["Table"] | None = None) -> None:
     """Write the report on a run of ``limit`` rows into its folder, and print it (default: all tables) and the files."""
     name = report_name(out, limit)
     report.write(out, name)

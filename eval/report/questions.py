@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from agenticiqa.eval.intervals import accuracy
-from agenticiqa.eval.report.model import Cell, Report, ReportTable, figure, number, probability, title_of
+from agenticiqa.eval.report.model import Report, figure, probability, title_of
+from agenticiqa.programs.page.table import Cell, number, table_of
 from agenticiqa.signatures.types import PARSING_FAILED
 
 Row = Mapping[str, Any]
@@ -47,7 +48,7 @@ def choice_figures(rows: Sequence[Row]) -> dict[str, Any]:
 
 def question_report(figures: Figures) -> Report:
     """Return the report of a run's figures, with its ``data``, ``backend`` and the number ``skipped``."""
-    table = ReportTable(title_of(figures), [*_choice(figures)], 0)
+    table = table_of(title_of(figures), [*_choice(figures)], 0)
     return Report(figures, [table], {"How to read it": [f"{line}." for line in _sentences(figures)]})
 
 

@@ -1,17 +1,15 @@
 """Report runs of ratings: the scorers' figures, breakdowns, and sentences on how to read the tables."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agenticiqa.eval.intervals import FEWEST_CONTENTS, contents_text
 from agenticiqa.eval.report.columns import ABOUT, OURS
-from agenticiqa.eval.report.model import ROWS, UNDEFINED, Report, ReportTable, counted, figure, number, title_of
+from agenticiqa.eval.report.model import ROWS, Report, counted, figure, title_of
 from agenticiqa.eval.report.ratings import FIGURES
 from agenticiqa.eval.report.scorer_columns import BEST_TOOL, FOLDS
 from agenticiqa.programs.fusion.interval import SOURCES
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
+from agenticiqa.programs.page.table import UNDEFINED, Table, data_of, number, table_of
 
 FITTED_ON = "fitted on"
 HEADLINE = ("srcc", "plcc_fitted", "krcc", "plcc")
@@ -46,8 +44,8 @@ def rating_report(figures: Figures) -> Report:
         headline.append({**begin, **{FIGURES[key]: figure(system[key]) for key in HEADLINE}, FITTED_ON: fitted_on})
         further.append(begin | {FIGURES[key]: figure(system[key], _digits(key, system[key])) for key in FURTHER})
     tables = [
-        ReportTable(title_of(figures), headline, bold=0, best=BEST),
-        ReportTable("Further figures", further, bold=0, best=BEST),
+        table_of(title_of(figures), headline, bold=0, best=BEST),
+        table_of("Further figures", further, bold=0, best=BEST),
         *([splits_table(figures)] if figures.get("splits") else []),
         *([differences_table(figures)] if figures["srcc_differences"] else []),
         *(breakdown(figures, by) for by in figures["breakdowns"]),
@@ -68,16 +66,16 @@ def rating_headline(figures: Figures) -> str:
     return agreement + (f". The SRCC difference from the best single tool is {figure(best, '+.3f')}." if best else ".")
 
 
-def splits_table(figures: Figures) -> ReportTable:
+def splits_table(figures: Figures) -> Table:
     """Return the median figures of every scorer over the test sets of splits."""
     rows = [
         {"scorer": name, "n": number(row["n"], ",.0f")} | {FIGURES[key]: number(row[key], ".3f") for key in HEADLINE}
         for name, row in figures["splits"]["systems"].items()
     ]
-    return ReportTable(f"Median over the test sets of {figures['splits']['of']}", rows, bold=0, best=BEST)
+    return table_of(f"Median over the test sets of {figures['splits']['of']}", rows, bold=0, best=BEST)
 
 
-def differences_table(figures: Figures) -> ReportTable:
+def differences_table(figures: Figures) -> Table:
     """Return our SRCC minus that of each baseline and of the best tool, on the images with both values."""
     ours, fitted = _of(figures)[0]["name"], _not_held_out(figures)
     rows = [
@@ -89,22 +87,20 @@ def differences_table(figures: Figures) -> ReportTable:
         }
         for name, row in figures["srcc_differences"].items()
     ]
-    return ReportTable(f"SRCC of {ours} minus SRCC of other scorers, on common images", rows)
+    return table_of(f"SRCC of {ours} minus SRCC of other scorers, on common images", rows)
 
 
-def breakdown(figures: Figures, by: str) -> ReportTable:
+def breakdown(figures: Figures, by: str) -> Table:
     """Return the agreement of our score by the groups of one column of the labels."""
     rows = [
         {by: row["group"], "n": counted(row["n"], row["unscored"]), "SRCC": figure(row["srcc"])}
         for row in figures["breakdowns"][by]
     ]
-    return ReportTable(f"{_of(figures)[0]['name']} by {by}", rows)
+    return table_of(f"{_of(figures)[0]['name']} by {by}", rows)
 
 
-def numbers(reports: Mapping[str, Figures]) -> "DataFrame":
+def numbers(reports: Mapping[str, Figures]) -> Table:
     """Return the figures of runs, by name, as numbers with interval ends: a line per run and scorer."""
-    from pandas import DataFrame
-
     ways = dict.fromkeys(way for report in reports.values() for system in _of(report) for way in system["fitted_on"])
     rows = [
         {"run": name, "data": report["data"], "part": report.get("part"), "backend": report["backend"]}
@@ -114,7 +110,7 @@ def numbers(reports: Mapping[str, Figures]) -> "DataFrame":
         for name, report in reports.items()
         for system in _of(report)
     ]
-    return DataFrame(rows, dtype=object)
+    return data_of(rows)
 
 
 def over_tasks(reports: Sequence[Figures]) -> Report:
@@ -139,7 +135,7 @@ def over_tasks(reports: Sequence[Figures]) -> Report:
         for row in (*tasks, whole | {"task": "mean"} | means[0], whole | {"task": "mean by images"} | means[1])
     ]
     figures = {"backend": reports[0]["backend"], "tasks": tasks, "mean": means[0], "weighted_mean": means[1]}
-    table = ReportTable(f"All tasks, {figures['backend']}", rows, bold=len(tasks) + 1)
+    table = table_of(f"All tasks, {figures['backend']}", rows, bold=len(tasks) + 1)
     return Report(figures, [table], {"How to read it": [OVER_TASKS]})
 
 

@@ -28,9 +28,10 @@ from agenticiqa.eval.intervals import (
 )
 from agenticiqa.eval.logistic import fit_logistic
 from agenticiqa.eval.metrics import Numbers, krcc, plcc, srcc
-from agenticiqa.eval.report.model import Cell, Report, ReportTable, counted, figure, number, probability
+from agenticiqa.eval.report.model import Report, counted, figure, probability
 from agenticiqa.eval.report.run_scores import RunScores, count_alike
 from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.page.table import UNDEFINED, Cell, Table, number, table_of
 
 SMALLEST_SHOWN = 0.01  # smallest difference for which the needed data are estimated
 POWER = 0.8
@@ -220,7 +221,7 @@ def _mean(right: Numbers, _: Numbers) -> float | None:
     return float(right.mean()) if len(right) else None
 
 
-def leaderboard(runs: Sequence[RunScores]) -> ReportTable:
+def leaderboard(runs: Sequence[RunScores]) -> Table:
     """Return every run with the figures on its scored items, the best first."""
     figures = {id(run): _ratings(run) if run.kind == "rating" else _accuracy(run) for run in runs}
     ranked = sorted(runs, key=lambda run: -_first(figures[id(run)]))
@@ -231,7 +232,7 @@ def leaderboard(runs: Sequence[RunScores]) -> ReportTable:
         | {name: figure(interval) for name, interval in figures[id(run)].items()}
         for place, run in enumerate(ranked, 1)
     ]
-    return ReportTable("Runs", rows, best=dict.fromkeys(figures[id(runs[0])], max))
+    return table_of("Runs", rows, best=dict.fromkeys(figures[id(runs[0])], max))
 
 
 def _first(figures: Mapping[str, Interval]) -> float:
@@ -239,7 +240,7 @@ def _first(figures: Mapping[str, Interval]) -> float:
     return -1.0 if value is None else value
 
 
-def _by_sets(name: str, figures: Mapping[str, Mapping[str, Interval]]) -> ReportTable:
+def _by_sets(name: str, figures: Mapping[str, Mapping[str, Interval]]) -> Table:
     """Return a line for each run, a column for each set, and the mean over the sets with a figure for the run."""
     runs = [*dict.fromkeys(run for by_run in figures.values() for run in by_run)]
     known = {run: [by_run[run].value for by_run in figures.values() if run in by_run] for run in runs}
@@ -252,7 +253,7 @@ def _by_sets(name: str, figures: Mapping[str, Mapping[str, Interval]]) -> Report
         | {"mean": _mean_cell(means[run], len(values[run]), len(figures))}
         for place, run in enumerate(ranked, 1)
     ]
-    return ReportTable(f"{name} by set", rows, best=dict.fromkeys((*figures, "mean"), max))
+    return table_of(f"{name} by set", rows, best=dict.fromkeys((*figures, "mean"), max))
 
 
 def _mean_cell(mean: float | None, sets: int, of: int) -> Cell:
@@ -260,7 +261,7 @@ def _mean_cell(mean: float | None, sets: int, of: int) -> Cell:
     return text if sets == of else Cell(f"{text} (of {sets})", {"": mean})
 
 
-def difference_table(pairs: Sequence[Difference]) -> ReportTable:
+def difference_table(pairs: Sequence[Difference]) -> Table:
     """Return the differences with intervals, p values, and the data needed to detect one of .01."""
     rows = [
         {
@@ -271,13 +272,15 @@ def difference_table(pairs: Sequence[Difference]) -> ReportTable:
             "p": probability(pair.p),
             "p (Holm)": probability(pair.holm),
             f"needed to detect {SMALLEST_SHOWN:g}": Cell(
-                "-" if pair.contents_needed is None else f"{pair.items_needed:,} ({pair.contents_needed:,} scenes)",
+                UNDEFINED
+                if pair.contents_needed is None
+                else f"{pair.items_needed:,} ({pair.contents_needed:,} scenes)",
                 {"items": pair.items_needed, "contents": pair.contents_needed},
             ),
         }
         for pair in pairs
     ]
-    return ReportTable("Paired differences", rows)
+    return table_of("Paired differences", rows)
 
 
 def _ratings(run: RunScores) -> Mapping[str, Interval]:

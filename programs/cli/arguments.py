@@ -16,6 +16,7 @@ from agenticiqa.configs.options import (
     Options,
     RequestKeys,
     SentKeys,
+    Writes,
     keys,
 )
 from agenticiqa.programs.backends.cores import WORKERS
@@ -168,15 +169,28 @@ RAW_CSV = Option(
     "formula (it begins with = + - or @), and control characters become blanks",
     bool,
 )
-TABLES: Options = (
-    Option(
-        "--html FILE",
-        "write a contact sheet: a page with all images, sorted by score, which can be filtered by distortion and "
-        "level. It loads nothing from the network",
-        Path,
-    ),
-    Option("--csv FILE", "write a table with one row per image (-: stdout)", Path),
-    RAW_CSV,
+
+
+def table_files(html: Option | None = None, csv: str = "write the table as CSV (-: stdout)") -> Options:
+    """Return the options for the files of a table, with other help for the page and for CSV where these show more."""
+    page = Option("--html FILE", "write the table as an HTML page, which loads nothing from the network", Path)
+    return (
+        html or replace(page, writes=Writes.PAGE),
+        Option("--csv FILE", csv, Path, writes=Writes.FILE),
+        RAW_CSV,
+        Option("--markdown FILE", "write the table as Markdown (-: stdout)", Path, writes=Writes.FILE),
+        Option(
+            "--latex FILE", "write the table as LaTeX, for the package booktabs (-: stdout)", Path, writes=Writes.FILE
+        ),
+    )
+
+
+CONTACT_SHEET = Option(
+    "--html FILE",
+    "write a contact sheet: a page with all images, sorted by score, which can be filtered by distortion and level. It "
+    "loads nothing from the network",
+    Path,
+    writes=Writes.SHEET,
 )
 QUERY = Option(
     "--query Q",
@@ -189,13 +203,16 @@ SAVE_MAPS = Option(
     "draw each image, a map of its damaged areas and its scores into a PNG in DIR. DIR gets the same subfolders as the "
     "images. An earlier PNG of the same image is replaced. In JSON results, map is the path of the PNG",
     Path,
+    writes=Writes.FOLDER,
 )
 VERDICTS = Option(
     "--html FILE",
     "write a page with all photos, the refused ones first, each with its reasons. It loads nothing from the network",
     Path,
+    writes=Writes.SHEET,
 )
-JSON_TABLE = Option("--json", "print JSON instead of a table", bool)
+JSON_TABLE = Option("--json", "print JSON instead of a table", bool, writes=Writes.STDOUT)
+TABLE: Options = (JSON_TABLE, *table_files())
 
 ASSESS: Options = (
     Group(
@@ -239,11 +256,13 @@ ASSESS: Options = (
                 "--json",
                 "print a JSON object for one image, else a JSON list. A failed image has only the keys image and error",
                 bool,
+                writes=Writes.STDOUT,
             ),
             Option(
                 "--jsonl FILE",
                 "append one JSON line to FILE as each image finishes, and write FILE.summary.json. FILE gets no lines "
                 "of failed images. With -, print all lines to stdout, including those of failed images",
+                writes=Writes.RESULTS,
             ),
             Option(
                 "--parquet DIR",
@@ -251,6 +270,7 @@ ASSESS: Options = (
                 "can then also be a glob, an s3:// or gs:// address, a .csv or .parquet table, a .tar shard or a "
                 "folder saved with save_to_disk() of Hugging Face datasets. After an interruption, run the same "
                 "command again to continue",
+                writes=Writes.FOLDER,
                 with_shards=True,
             ),
         ),
@@ -288,8 +308,8 @@ ASSESS: Options = (
     SAVE_MAPS,
     Group(
         (
-            *TABLES,
-            Option("--worst N", "print the N images with the lowest scores", int, at_least=1),
+            *table_files(CONTACT_SHEET, "write a table with one row per image (-: stdout)"),
+            Option("--worst N", "print the N images with the lowest scores", int, at_least=1, writes=Writes.STDOUT),
             Option(
                 "--fail-under SCORE",
                 "exit with status 4 if an image scores below SCORE (1 to 5), and with 3 if an image has no score. "
@@ -298,8 +318,8 @@ ASSESS: Options = (
             ),
         ),
         "overview",
-        "These options summarize all images. With --html, --csv or --worst, results of single images are printed "
-        "only if you add --json or --jsonl -.",
+        "These options summarize all images. With one of them, except --fail-under, results of single images are "
+        "printed only if you add --json or --jsonl -.",
     ),
     WORKERS_OPTION,
     DRY_RUN,
@@ -310,8 +330,6 @@ COMPARE_IMAGES: Options = (  # options of a command in eval, which also compares
         (
             Option("--reference FILE", "compare all images with this pristine original"),
             *REFERENCE,
-            Option("--json", "print one JSON object with the images in order of rank", bool),
-            Option("--html FILE", "write a page with the images and their damage maps side by side", Path),
             SAVE_MAPS,
         ),
         "images",
@@ -329,14 +347,7 @@ MEASURE: Options = (
         dest="words",
     ),
     Option("--reference FILE", "compare with this pristine original, or with a folder of originals"),
-    Group(
-        (
-            Option("--csv FILE", "write the values as CSV (-: stdout)"),
-            Option("--json", "print the values as a JSON list", bool),
-        ),
-        one_of=True,
-    ),
-    RAW_CSV,
+    *TABLE,
     WITHOUT_MODEL,
 )
 GATE: Options = (
@@ -349,20 +360,22 @@ GATE: Options = (
     ),
     Option("--policy FILE", "read the conditions from this YAML file (default: the shipped policy)"),
     *keys(AdapterKey),
-    Group(
-        (
-            Option("--json", "print one JSON object: the refusals per reason, and the result of each image", bool),
-            Option("--jsonl FILE", "write one JSON line per image; an existing FILE is replaced (-: stdout)"),
-        ),
-        one_of=True,
+    replace(JSON_TABLE, help="print one JSON object: the refusals per reason, and the result of each image"),
+    Option(
+        "--jsonl FILE", "write one JSON line per image; an existing FILE is replaced (-: stdout)", writes=Writes.FILE
     ),
-    VERDICTS,
-    *TABLES[1:],
+    *table_files(VERDICTS, "write a table with one row per image (-: stdout)"),
     WITHOUT_MODEL,
 )
 RATE: Options = (
     Option("ALBUM", "a folder of photos, also in subfolders", dest="album"),
-    Option("--out FILE", "write the page; it shows the photos from their folder", Path, required=True),
+    Option(
+        "--out FILE",
+        "write the page; it shows the photos from their folder",
+        Path,
+        required=True,
+        writes=Writes.SHEET,
+    ),
     Option("--images N", "choose N photos at random from all ranges of the score (default: 60)", int, 60, at_least=1),
     Option("--pairs", "show N pairs of photos with similar scores, to choose the better one of each", bool),
     Option(
@@ -380,7 +393,7 @@ BACKENDS: Options = (
         "an image, to find out whether its answer is valid and fits the context",
         bool,
     ),
-    JSON_TABLE,
+    *TABLE,
 )
 BATCHES: Options = (
     Option("RESULTS", "the results file or folder of a run that used --batch", dest="run"),
@@ -402,6 +415,6 @@ BATCHES: Options = (
         ),
         one_of=True,
     ),
-    JSON_TABLE,
+    *TABLE,
 )
-TOOLS: Options = (JSON_TABLE, CONFIG)
+TOOLS: Options = (*TABLE, CONFIG)

@@ -4,7 +4,6 @@ The features come from the table of providers. With ``--probe`` each model gets 
 server refuses are not listed; then it rates an image. Without ``--probe`` nothing is sent.
 """
 
-import json
 import os
 from argparse import Namespace
 from typing import Any
@@ -23,17 +22,21 @@ from agenticiqa.programs.backends.connect import (
 from agenticiqa.programs.backends.prices import price_shown
 from agenticiqa.programs.backends.providers import PROVIDERS, Provider
 from agenticiqa.programs.cli.options import models_from
+from agenticiqa.programs.cli.output_paths import check_outputs
 from agenticiqa.programs.cli.printable import counted, print_error
 from agenticiqa.programs.cli.probe import probe
-from agenticiqa.programs.cli.render import print_lines
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
+from agenticiqa.programs.cli.views import View, show
 from agenticiqa.programs.errors import BackendError
+from agenticiqa.programs.page.table import Table
 
+PROVIDERS_TITLE = "Providers and the features of their interfaces (a model or server may support fewer)"
 FORMS = {"json_schema": "JSON schema", "json_object": "JSON objects", "off": "none"}
 
 
 def run(args: Namespace) -> int:
     """Print the backends; the exit status says whether every model gave ``--probe`` a valid rating."""
+    check_outputs(args)
     config = models_from(args)
     uses = backends_of(config)
     are_valid = True
@@ -47,11 +50,10 @@ def run(args: Namespace) -> int:
             print_error(str(error))  # it names the model
     rows = [*offline_row(config), *(row(*use) for use in answered)]
     providers = provider_rows()
-    if args.json:
-        print(json.dumps({"backends": rows, "providers": providers}, ensure_ascii=False, indent=2))
-    elif rows:
-        print_backends(rows, [] if args.backend or args.config else providers)
-    return OK if are_valid and len(answered) == len(uses) else SOME_FAILED
+    is_written = not rows or show(
+        args, backends_view(rows, providers, with_providers=not (args.backend or args.config))
+    )
+    return OK if is_written and are_valid and len(answered) == len(uses) else SOME_FAILED
 
 
 def backends_of(config: Config) -> list[tuple[StageConfig, list[str]]]:
@@ -113,18 +115,19 @@ def _interface(provider: Provider) -> dict[str, Any]:
     return {"seed": provider.seed, "formats": provider.format_names}
 
 
-def print_backends(rows: list[dict[str, Any]], providers: list[dict[str, Any]]) -> None:
-    """Print the backends of a configuration as a table on stdout, and the providers, if given, as a second one."""
+def backends_view(rows: list[dict[str, Any]], providers: list[dict[str, Any]], *, with_providers: bool) -> View:
+    """Return the backends of a configuration as a table, ``with_providers`` as a second one; JSON has both."""
     columns = [_cells(row) for row in rows]
     lines = [[label, *(cells[label] for cells in columns)] for label in columns[0]]
-    print_lines(("backend", *(row["backend"] for row in rows)), lines)
-    if providers:
+    tables = [Table(("backend", *(row["backend"] for row in rows)), lines, "Backends")]
+    if with_providers:
         lines = []
         for row in providers:
             features = [_yes_or_no(row[name]) for name in ("json_object", "logprobs", "seed")]
             lines.append([row["provider"], row["needs"], *features, ", ".join(row["formats"])])
-        print("\nProviders and the features of their interfaces (a model or server may support fewer):")
-        print_lines(("provider", "needs", "JSON objects", "log-probs", "seed", "images"), lines)
+        headings = ("provider", "needs", "JSON objects", "log-probs", "seed", "images")
+        tables.append(Table(headings, lines, PROVIDERS_TITLE))
+    return View(tables, document={"backends": rows, "providers": providers})
 
 
 def _cells(row: dict[str, Any]) -> dict[str, str]:

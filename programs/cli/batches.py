@@ -1,6 +1,5 @@
 """``agenticiqa batches``: list, collect or cancel the batches of a run with ``--batch``."""
 
-import json
 from argparse import Namespace
 from dataclasses import asdict
 from pathlib import Path
@@ -9,15 +8,18 @@ from agenticiqa.programs.backends.limits import Limits
 from agenticiqa.programs.backends.provider_batches.driver import Batches
 from agenticiqa.programs.backends.provider_batches.manifest import ALL, Batch, Manifest
 from agenticiqa.programs.cli.batching import batches_beside
+from agenticiqa.programs.cli.output_paths import check_outputs
 from agenticiqa.programs.cli.printable import print_note
-from agenticiqa.programs.cli.render import print_lines
-from agenticiqa.programs.cli.status import OK
+from agenticiqa.programs.cli.status import OK, SOME_FAILED
+from agenticiqa.programs.cli.views import View, show
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import printable_path
+from agenticiqa.programs.page.table import Table, data_of, number
 
 
 def run(args: Namespace) -> int:
     """Cancel or collect batches as the options say, and list them."""
+    check_outputs(args)
     folder = folder_of(Path(args.run))
     if args.collect or args.cancel is not None:
         batches = Batches(folder, Limits(), print_note)
@@ -29,10 +31,10 @@ def run(args: Namespace) -> int:
             batches.close()
     manifest = Manifest(folder, shared=True)
     try:
-        show(manifest.batches(ALL), manifest.answered(), as_json=args.json)
+        view = batches_view(manifest.batches(ALL), manifest.answered())
     finally:
         manifest.close()
-    return OK
+    return OK if show(args, view) else SOME_FAILED
 
 
 def folder_of(run: Path) -> Path:
@@ -46,17 +48,15 @@ def folder_of(run: Path) -> Path:
     return folder
 
 
-def show(batches: list[Batch], answered: dict[int, int], as_json: bool) -> None:
-    """Print the batches as a table, or as a JSON list."""
-    if as_json:
-        print(json.dumps([{**asdict(batch), "answered": answered.get(batch.n, 0)} for batch in batches], indent=2))
-        return
+def batches_view(batches: list[Batch], answered: dict[int, int]) -> View:
+    """Return the batches as a table, and with all their fields as data."""
+    rows = [{**asdict(batch), "answered": answered.get(batch.n, 0)} for batch in batches]
     lines = [
         [
             str(batch.n),
             batch.state,
             f"{answered.get(batch.n, 0):,} of {batch.requests:,}",
-            f"{batch.bytes / 1e6:.1f}",
+            number(batch.bytes / 1e6, ".1f"),
             batch.backend,
             batch.handle or "-",
             f"{batch.made} UTC",
@@ -64,4 +64,5 @@ def show(batches: list[Batch], answered: dict[int, int], as_json: bool) -> None:
         ]
         for batch in batches
     ]
-    print_lines(("batch", "state", "answered", "MB", "sent to", "handle", "made", "said"), lines, numbers=(3,))
+    table = Table(("batch", "state", "answered", "MB", "sent to", "handle", "made", "said"), lines)
+    return View([table], data=[data_of(rows)], document=rows)

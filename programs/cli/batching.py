@@ -18,9 +18,10 @@ from agenticiqa.programs.batch.cost import Estimate, estimate
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.cli.options import models_of, print_models
 from agenticiqa.programs.cli.printable import counted, print_error, print_note
-from agenticiqa.programs.cli.render import print_lines, print_remark
+from agenticiqa.programs.cli.render import print_remark, print_table
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.events import about
+from agenticiqa.programs.page.table import Cell, Table, number
 from agenticiqa.programs.tools.tool import kept_calls
 
 COUNTED = {
@@ -110,11 +111,11 @@ def print_estimate(cost: Estimate, *, is_dry: bool = False, as_json: bool = Fals
     several = ["model"] if len(models) > 1 else []
     lines = []
     for row in cost.rows():
-        usd = "no price" if row["usd"] is None else f"{row['usd']:.4f}"
-        counts = [f"{row[count]:,}" for count in COUNTED]
+        usd = Cell("no price" if row["usd"] is None else f"{row['usd']:.4f}", {"": row["usd"]})
+        counts = [number(row[count], ",") for count in COUNTED]
         lines.append([row["stage"], *counts, usd, *([row["model"]] if several else [])])
     print(f"{about}, for {', '.join(models)}:")
-    print_lines(("stage", *COUNTED.values(), "USD", *several), lines, numbers=range(1, len(COUNTED) + 2))
+    print_table(Table(("stage", *COUNTED.values(), "USD", *several), lines))
     print_remark(f"Nothing was sent. {ESTIMATED}" if is_dry else ESTIMATED)
     for refusal in cost.refused:
         print_error(refusal)

@@ -12,17 +12,19 @@ from agenticiqa.programs.batch.find_jobs import find_jobs
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.results_file import Row
 from agenticiqa.programs.batch.summary import Summary
-from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.options import settings_from
 from agenticiqa.programs.cli.output_paths import check_outputs, write_all
-from agenticiqa.programs.cli.printable import json_text, print_error
+from agenticiqa.programs.cli.printable import print_error
 from agenticiqa.programs.cli.sinks import RunState, Sink, assess_into, print_incomplete, to_row_from
 from agenticiqa.programs.cli.status import OK, SOME_FAILED, UNSCORED, USAGE
+from agenticiqa.programs.cli.views import View, files_of, json_of, print_tables
 from agenticiqa.programs.errors import AgenticIQAError
 from agenticiqa.programs.images import path_of
 from agenticiqa.programs.images.files import write_atomically
-from agenticiqa.programs.page.entry import Lines, distinct_names, entry_of, with_caveats
+from agenticiqa.programs.page.entry import distinct_names, entry_of
 from agenticiqa.programs.page.ranked_images import comparison_page
+from agenticiqa.programs.page.result_tables import interval_cell, with_caveats
+from agenticiqa.programs.page.table import UNDEFINED, Cell, Table, number
 from agenticiqa.programs.page.thumbnails import ThumbnailRequest, folder_beside, stem_of, write_thumbnails
 from agenticiqa.programs.pictures.map_copy import map_copy
 from agenticiqa.programs.result import Assessment
@@ -74,36 +76,37 @@ class Comparison(Sink):
             return USAGE
         for rank, row in enumerate(ranked, 1):
             row["rank"] = rank
-        tables = {"Ranking, best first": ranking(ranked), "Metrics": metrics(ranked)}
-        pages = [("page", args.html, lambda: _page(args.html, ranked, tables, summary.failed))]
-        is_written = all(write_all(pages))
-        if args.json:
-            print(json_text({"images": ranked, "failed": summary.failed}, indent=2))
-        else:
-            for headings, lines in tables.values():
-                render.print_lines(headings, lines)
+        tables = [ranking(ranked), metrics(ranked)]
+        view = View(
+            tables,
+            document={"images": ranked, "failed": summary.failed},
+            page=lambda page: _page(page, ranked, tables, summary.failed),
+        )
+        done = write_all([*files_of(args, view), json_of(args, view)])
+        if not args.json:
+            print_tables(view)
         print_incomplete(summary.incomplete)
         is_drawn = all(row.get("map", "") is not None for row in ranked)
-        if summary.failed or summary.not_assessed or not is_written or not is_drawn:
+        if summary.failed or summary.not_assessed or not all(done) or not is_drawn:
             return SOME_FAILED
         return UNSCORED if summary.unscored else OK
 
 
-def ranking(rows: Sequence[Row]) -> Lines:
+def ranking(rows: Sequence[Row]) -> Table:
     """Return a line for each image: rank, score with its interval, bytes, bits per pixel, main distortion.
 
     If a score is unreliable, a last column gives the reason.
     """
     lines, entries = [], [entry_of(row) for row in rows]
     for row, entry in zip(rows, entries, strict=True):
-        interval = "-" if entry.low is None or entry.high is None else f"[{entry.low:.2f}, {entry.high:.2f}]"
-        score = "no score" if entry.score is None else f"{entry.score:.2f}"
-        size = ["-", "-"] if row["bytes"] is None else [f"{row['bytes']:,}", f"{row['bits_per_pixel']:.2f}"]
-        lines.append([str(row["rank"]), entry.image, score, interval, *size, entry.summary])
-    return with_caveats(entries, HEADINGS, lines)
+        score = Cell("no score", {"": None}) if entry.score is None else number(entry.score, ".2f")
+        size = [number(row["bytes"], ","), number(row["bits_per_pixel"], ".2f")]
+        interval = interval_cell(entry, "[{:.2f}, {:.2f}]")
+        lines.append([number(row["rank"], "d"), entry.image, score, interval, *size, entry.summary])
+    return with_caveats(entries, Table(HEADINGS, lines, "Ranking, best first"))
 
 
-def metrics(rows: Sequence[Row]) -> Lines:
+def metrics(rows: Sequence[Row]) -> Table:
     """Return a line for each metric with its better direction and the raw value of each image."""
     names = dict.fromkeys(name for row in rows for name in row["metrics"])
     images = distinct_names(row["image"] for row in rows)
@@ -112,11 +115,13 @@ def metrics(rows: Sequence[Row]) -> Lines:
         [name, "higher" if better[name] else "lower", *(_value(row["metrics"].get(name)) for row in rows)]
         for name in names
     ]
-    return ["metric", "better", *(images[row["image"]] for row in rows)], lines
+    return Table(["metric", "better", *(images[row["image"]] for row in rows)], lines, "Metrics")
 
 
 def _value(metric: dict[str, Any] | None) -> str:
-    return "-" if metric is None or metric["raw"] is None else with_unit(metric["raw"], metric["unit"])
+    if metric is None or metric["raw"] is None:
+        return UNDEFINED
+    return Cell(with_unit(metric["raw"], metric["unit"]), {"": metric["raw"]})
 
 
 def _with_bytes(job: Job, row: Row) -> Row:
@@ -126,7 +131,7 @@ def _with_bytes(job: Job, row: Row) -> Row:
     return {**row, "bytes": size, "bits_per_pixel": None if size is None else round(8 * size / (width * height), 4)}
 
 
-def _page(page: Path, rows: Sequence[Row], tables: dict[str, Lines], failed: Sequence[str]) -> str:
+def _page(page: Path, rows: Sequence[Row], tables: Sequence[Table], failed: Sequence[str]) -> str:
     """Return the page, and write its thumbnails and maps to a folder beside it."""
     folder = folder_beside(page)
     wanted = [ThumbnailRequest(row["image"], row["image_sha256"]) for row in rows]

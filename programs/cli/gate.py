@@ -13,15 +13,16 @@ from agenticiqa.programs.batch.find_jobs import find_jobs
 from agenticiqa.programs.batch.gate import GateResult, add_assessment, checked, gate, refused_distortions
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.cli import render
-from agenticiqa.programs.cli.output_paths import check_outputs, write_all
-from agenticiqa.programs.cli.printable import csv_for, is_stdout, json_text, print_error, print_note
+from agenticiqa.programs.cli.output_paths import Output, check_outputs, write_all
+from agenticiqa.programs.cli.printable import json_text, print_error, print_note
 from agenticiqa.programs.cli.status import BELOW, OK, SOME_FAILED, USAGE
+from agenticiqa.programs.cli.views import View, files_of, json_of, print_tables
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images import path_of
 from agenticiqa.programs.images.files import one_line, sha256_of
 from agenticiqa.programs.images.finding import OWN
 from agenticiqa.programs.images.names import paths_named
-from agenticiqa.programs.page.csv_text import csv_text
+from agenticiqa.programs.page.table import Table, data_table
 from agenticiqa.programs.scale.names import holds_results
 from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
 
@@ -33,8 +34,6 @@ def run(args: Namespace) -> int:
     """Check the photos; the exit status says whether all are accepted."""
     policy = load_policy(args.policy)
     refused_distortions(policy)  # an unknown word is an error
-    if is_stdout(args.csv) and (args.json or args.jsonl):
-        raise UserError("--csv - prints the table to stdout: leave out --json and --jsonl, or give --csv a file")
     if shards := [name for name in args.images if holds_results(name)]:
         if len(shards) < len(args.images):
             raise UserError("name either images or results of assess (--jsonl, --parquet), not both")
@@ -114,30 +113,28 @@ def show(results: Sequence[GateResult], jobs: Sequence[Job], args: Namespace) ->
     refused = sum(not result.accepted for result in results)
     totals = {"accepted": len(results) - refused, "refused": refused, "reasons": counts}
     rows = "".join(f"{json_text(result.to_dict())}\n" for result in results)
-    done = write_all(
-        [
-            ("results file", args.jsonl, lambda: rows),
-            ("table", args.csv, lambda: csv_for(args.csv, table_text(in_order))),
-            ("contact sheet", args.html, lambda: sheet_text(args.html, results, jobs)),
-        ]
+    view = View(
+        [Table(("verdict", "image", "why"), [[_verdict(result), result.image, _why(result)] for result in in_order])],
+        data=[verdicts(in_order)],
+        document={**totals, "images": [result.to_dict() for result in results]},
+        page=lambda page: sheet_text(page, results, jobs),
+        page_name="contact sheet",
     )
-    if args.json:
-        print(json_text({**totals, "images": [result.to_dict() for result in results]}, indent=2))
-    elif not any(done):
-        lines = [[_verdict(result), result.image, _why(result)] for result in in_order]
-        render.print_lines(("verdict", "image", "why"), lines)
+    done = write_all([Output("results file", args.jsonl, lambda: rows), *files_of(args, view), json_of(args, view)])
+    if not any(done):
+        print_tables(view)
     reasons = ", ".join(f"{count} {reason}" for reason, count in counts.items())
     print_note(f"{len(results) - refused} accepted, {refused} refused{f': {reasons}' if reasons else ''}")
     return all(done)
 
 
-def table_text(results: Sequence[GateResult]) -> str:
-    """Return the results as CSV: image, whether it is accepted, the reasons, and the measurements."""
+def verdicts(results: Sequence[GateResult]) -> Table:
+    """Return the results as plain values: image, whether it is accepted, the reasons, and the measurements."""
     lines = []
     for result in results:
         words = (result.image, str(result.accepted).lower(), ", ".join(result.reasons), _why(result))
         lines.append([*words, *map(result.measured.get, MEASURED)])
-    return csv_text([("image", "accepted", "reasons", "why", *MEASURED), *lines])
+    return data_table(("image", "accepted", "reasons", "why", *MEASURED), lines)
 
 
 def sheet_text(page: Path, results: Sequence[GateResult], jobs: Sequence[Job]) -> str:

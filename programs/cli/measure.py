@@ -11,13 +11,14 @@ from typing import Any
 from agenticiqa.programs.backends.cores import available_cores
 from agenticiqa.programs.batch.find_jobs import find_jobs
 from agenticiqa.programs.batch.job import Job, failure_text
-from agenticiqa.programs.cli.output_paths import check_outputs, write_all
-from agenticiqa.programs.cli.printable import csv_for, json_text, print_error
+from agenticiqa.programs.cli.output_paths import check_outputs
+from agenticiqa.programs.cli.printable import print_error
 from agenticiqa.programs.cli.status import OK, SOME_FAILED, USAGE
+from agenticiqa.programs.cli.views import View, show, writes_files
 from agenticiqa.programs.errors import ToolError, UserError
 from agenticiqa.programs.images import name_of
 from agenticiqa.programs.images.files import one_line
-from agenticiqa.programs.page.csv_text import csv_text
+from agenticiqa.programs.page.table import Table, data_table, number
 from agenticiqa.programs.tools import TOOLS, find_tool
 from agenticiqa.programs.tools.measuring import metric_named, pixels_of
 from agenticiqa.programs.tools.tool import PYIQA, Tool, raw_value
@@ -49,7 +50,7 @@ def run(args: Namespace) -> int:
                 print_error(row["error"])
             rows.append(row)
     finally:  # print the finished values, also after Ctrl-C
-        is_shown = show(tools, rows, args, alone=alone)
+        is_shown = show_values(tools, rows, args, alone=alone)
     if not any(row[tool.name] is not None for row in rows for tool in tools):
         return USAGE
     return SOME_FAILED if inputs.problems or not is_shown or any("error" in row for row in rows) else OK
@@ -105,46 +106,37 @@ def _measured(tools: Sequence[Tool], job: Job) -> Measurement:
     return {**row, "error": failure_text(job, UserError("; ".join(errors)))} if errors else row
 
 
-def show(tools: Sequence[Tool], rows: Sequence[Measurement], args: Namespace, *, alone: bool) -> bool:
-    """Print the values as the options say: a single number, a table, CSV or JSON.
-
-    Return whether they were written as requested: CSV that cannot be written to its file is printed.
-    """
-    if args.json:
-        print(json_text(rows, indent=2))
-    elif args.csv:
-        table = table_of_values(tools, rows)
-        if not all(write_all([("table", args.csv, lambda: csv_for(args.csv, table))])):
-            print_error("the values are printed to stdout instead")
-            print(table, end="")
-            return False
-    elif alone and len(tools) == 1:
+def show_values(tools: Sequence[Tool], rows: Sequence[Measurement], args: Namespace, *, alone: bool) -> bool:
+    """Print a single number, or show all values; return whether they were written as requested."""
+    is_number = alone and len(tools) == 1 and not writes_files(args) and not args.json
+    if is_number:
         for row in rows:
             if row[tools[0].name] is not None:
                 print(f"{row[tools[0].name]:.8g}")
-    elif rows:
-        from agenticiqa.programs.cli import render
-
-        lines = [[row["image"], *(_shown(row[tool.name]) for tool in tools)] for row in rows]
-        if len(rows) > 1 and render.stdout_console().is_terminal:
-            lines.append(_means(tools, rows))
-        render.print_lines(("image", *(tool.name for tool in tools)), lines)
-    return True
+        return True
+    with_means = len(rows) > 1 and (sys.stdout.isatty() or writes_files(args))  # a pipe has only images
+    return show(
+        args, View([shown_values(tools, rows, with_means=with_means)], data=[values(tools, rows)], document=rows)
+    )
 
 
-def table_of_values(tools: Sequence[Tool], rows: Sequence[Measurement]) -> str:
-    """Return the rows as CSV (RFC 4180): image, reference, a column for each metric, error; empty without a value."""
+def shown_values(tools: Sequence[Tool], rows: Sequence[Measurement], *, with_means: bool) -> Table:
+    """Return the values as a table for people, ``with_means`` of the images in the last line."""
+    lines = [[row["image"], *(number(row[tool.name], ".6g") for tool in tools)] for row in rows]
+    if with_means:
+        lines.append(_means(tools, rows))
+    return Table(("image", *(tool.name for tool in tools)), lines)
+
+
+def values(tools: Sequence[Tool], rows: Sequence[Measurement]) -> Table:
+    """Return the rows as plain values: image, reference, a column for each metric, error; empty without a value."""
     names = ["image", "reference", *(tool.name for tool in tools)]
     if any("error" in row for row in rows):
         names.append("error")
-    return csv_text([names, *([row.get(name) for name in names] for row in rows)])
+    return data_table(names, [[row.get(name) for name in names] for row in rows])
 
 
 def _means(tools: Sequence[Tool], rows: Sequence[Measurement]) -> list[str]:
     """Return the last line of a table: the mean over the images that have a value."""
-    values = [[row[tool.name] for row in rows if row[tool.name] is not None] for tool in tools]
-    return ["mean", *(_shown(sum(column) / len(column)) if column else "-" for column in values)]
-
-
-def _shown(value: float | None) -> str:
-    return "-" if value is None else f"{value:.6g}"
+    columns = [[row[tool.name] for row in rows if row[tool.name] is not None] for tool in tools]
+    return ["mean", *(number(sum(column) / len(column) if column else None, ".6g") for column in columns)]

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from agenticiqa.configs.options import Writes
 from agenticiqa.programs.batch.job import Job
-from agenticiqa.programs.cli.parser import OUTPUT_FOLDERS, OUTPUTS
 from agenticiqa.programs.cli.printable import is_stdout, print_error, print_note
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images import path_of
@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # light commands have no configuration
     from agenticiqa.configs import Config
 
 PAGES = (".html", ".htm", ".xhtml")
-NO_INPUTS = {*OUTPUTS, "argv", "command", "query"}  # arguments that name no input
+NO_INPUTS = {"argv", "command", "outputs", "query"}  # arguments that name no input, beside the outputs
 OF_A_RUN = ("results.jsonl", "run.json", "report.json")
 IN_FOLDERS = (  # files that a command reads in a folder that an argument names
     *("labels.*", "metadata.*", "*.parquet", "*.arrow", "state.json", "dataset_dict.json"),
@@ -27,14 +27,26 @@ IN_FOLDERS = (  # files that a command reads in a folder that an argument names
 )
 
 
-class Output(NamedTuple):
-    """A file or folder that an option names or that belongs to such a file; in ``path``, links are resolved."""
+class Place(NamedTuple):
+    """A file or folder that an option names or that belongs to such a file; in ``path``, links are resolved.
+
+    Unless ``is_needed``, the folder is made only if the command has something to write there.
+    """
 
     option: str
     name: Path
     path: Path
-    is_folder: bool
-    is_page: bool
+    is_folder: bool = False
+    is_page: bool = False
+    is_needed: bool = True
+
+
+class Output(NamedTuple):
+    """An output: its name in messages, its path (``None`` if not requested), and the function that makes its text."""
+
+    name: str
+    path: Path | str | None
+    make: Callable[[], str]
 
 
 def check_outputs(
@@ -46,12 +58,14 @@ def check_outputs(
 ) -> None:
     """Make the folders of all outputs, and check that each output can be written.
 
-    ``written`` are further files that the command writes. Raises UserError as ``refuse_inputs`` does, and for an output
-    that is a folder instead of a file or vice versa, cannot be written, or conflicts with another output.
+    ``written`` are further files that the command writes. Raises UserError as ``refuse_inputs`` does, for two outputs
+    on stdout, and for an output that is a folder instead of a file or vice versa, cannot be written, or conflicts with
+    another output.
     """
+    _refuse_two_on_stdout(args)
     sources = [source for job in jobs for source in (job.image, job.reference) if source is not None]
     refuse_inputs(args, filter(None, map(path_of, sources)), config, written=written)
-    outputs = [*_outputs(args), *_written(args, written)]
+    outputs = [*_places(args), *_written(args, written)]
     for number, output in enumerate(outputs):
         place = printable_path(output.name)
         if output.is_folder and os.path.exists(output.path) and not os.path.isdir(output.path):
@@ -88,7 +102,7 @@ def refuse_inputs(
 
         read |= {os.path.abspath(path) for path in (*config.files, os.environ.get(VARIABLE)) if path}
     folders, in_folders = {*map(os.path.realpath, named)}, IN_FOLDERS + (OF_A_RUN if "runs" in args else ())
-    for output in (*_outputs(args), *_written(args, written)):
+    for output in (*_places(args), *_written(args, written)):
         if output.is_folder or os.path.isdir(output.path):
             continue
         is_read = bool({str(output.path), os.path.abspath(output.name)} & read)
@@ -104,18 +118,31 @@ def refuse_inputs(
 
 def _named(args: Namespace) -> Iterator[str]:
     """Yield the texts and paths among the arguments that may name inputs."""
-    for name in vars(args).keys() - NO_INPUTS:
+    for name in vars(args).keys() - NO_INPUTS - {option.name for option in args.outputs}:
         value = vars(args)[name]
         for item in value if isinstance(value, list | tuple) else [value]:
             if isinstance(item, str | os.PathLike) and item != "":
                 yield os.fspath(item)
 
 
-def write_all(outputs: Iterable[tuple[str, Path | str | None, Callable[[], str]]]) -> list[bool]:
+def _refuse_two_on_stdout(args: Namespace) -> None:
+    printed: list[str] = []
+    for option in args.outputs:
+        value, flag = vars(args)[option.name], option.flags[-1]
+        if option.writes in (Writes.FILE, Writes.RESULTS) and is_stdout(value):
+            printed.append(f"{flag} -")
+        elif option.writes is Writes.STDOUT and value:
+            printed.append(flag)
+    if len(printed) > 1:
+        first, second = printed[:2]
+        remedy = next((f", or give {flag.removesuffix(' -')} a file" for flag in printed if flag.endswith(" -")), "")
+        raise UserError(f"{first} and {second} both print to stdout: leave one out{remedy}")
+
+
+def write_all(outputs: Iterable[Output]) -> list[bool]:
     """Write each requested output, even after another one failed; return whether each was written.
 
-    An output is its name in messages, its path (``None`` if not requested), and the function that makes its text. A
-    file is written atomically, and ``-`` is stdout. An OSError is printed in one line, not raised.
+    A file is written atomically, and ``-`` is stdout. An OSError is printed in one line, not raised.
     """
     done = []
     for name, path, make in outputs:
@@ -137,37 +164,35 @@ def write_all(outputs: Iterable[tuple[str, Path | str | None, Callable[[], str]]
     return done
 
 
-def _output(option: str, path: Path, *, is_folder: bool = False, is_page: bool = False) -> Output:
-    return Output(option, path, Path(os.path.realpath(path)), is_folder, is_page)
+def _place(option: str, path: Path, *, is_folder: bool = False, is_page: bool = False, is_needed: bool = True) -> Place:
+    return Place(option, path, Path(os.path.realpath(path)), is_folder, is_page, is_needed)
 
 
-def _written(args: Namespace, files: Iterable[Path]) -> list[Output]:
-    return [_output("--parquet" if vars(args).get("parquet") else "--out", path) for path in files]
+def _written(args: Namespace, files: Iterable[Path]) -> list[Place]:
+    return [_place("--parquet" if vars(args).get("parquet") else "--out", path) for path in files]
 
 
-def _outputs(args: Namespace) -> Iterable[Output]:
-    command = str(vars(args).get("command"))  # --out is a file of calibrate, a page of rate, else a folder
-    for name in OUTPUTS:
-        value = vars(args).get(name)
-        is_page = name == "html" or (name == "out" and command == "rate")
-        if value is None or (is_stdout(value) and not is_page) or "://" in str(value):  # an address, checked later
+def _places(args: Namespace) -> Iterator[Place]:
+    """Yield what the options of a command name, with what belongs to it."""
+    for option in args.outputs:
+        value, flag = vars(args)[option.name], option.flags[-1]
+        is_page = option.writes in (Writes.PAGE, Writes.SHEET)
+        is_printed = option.writes is Writes.STDOUT or (is_stdout(value) and not is_page)
+        if value is None or is_printed or "://" in str(value):  # an address, checked later
             continue
-        option, path = f"--{name.replace('_', '-')}", Path(value)
-        is_folder = name in OUTPUT_FOLDERS or (name == "out" and not command.startswith(("calibrate", "rate")))
-        yield _output(option, path, is_folder=is_folder, is_page=is_page)
+        path = Path(value)
+        yield _place(flag, path, is_folder=option.writes is Writes.FOLDER, is_page=is_page)
         if os.path.isdir(path):
             continue
-        if name == "jsonl":
-            yield _output(option, path.with_name(f"{path.name}.summary.json"))
-        if name == "out" and "tool" in args:
-            yield _output(option, path.with_suffix(".png"))
-        if name == "html":  # a page with thumbnails in a folder beside it
+        if option.writes is Writes.RESULTS:
+            yield _place(flag, path.with_name(f"{path.name}.summary.json"))
+        if option.writes is Writes.SHEET:
             from agenticiqa.programs.page.thumbnails import folder_beside  # an import of Pillow
 
-            yield _output(option, folder_beside(path), is_folder=True)
+            yield _place(flag, folder_beside(path), is_folder=True, is_needed=False)
 
 
-def _collide(one: Output, other: Output) -> bool:
+def _collide(one: Place, other: Place) -> bool:
     """Return whether one is a file where the other needs a folder. Special files such as /dev/null never collide."""
     if one.is_folder or _is_special(one.path):
         return False
@@ -179,9 +204,9 @@ def _is_special(path: Path) -> bool:
     return os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path))
 
 
-def _check_writable(output: Output) -> None:
+def _check_writable(output: Place) -> None:
     """Make the folder of an output, and create and delete a file in it. Raises UserError if that fails."""
-    if _is_special(output.path):
+    if _is_special(output.path) or not (output.is_needed or output.path.exists()):
         return
     folder = output.path if output.is_folder else output.path.parent
     draft = folder / f".{secrets.token_hex(8)}.part"

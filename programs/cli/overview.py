@@ -1,52 +1,34 @@
 """Show all results of ``assess`` together: a contact sheet, a CSV, the worst images, a limit for the score."""
 
 import os
-import sys
 from argparse import Namespace
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from agenticiqa.programs.backends.cores import available_cores
-from agenticiqa.programs.batch.find_jobs import STDIN
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.plan_run import RunPlan, absolute, offsets_of_latest, row_identifier
 from agenticiqa.programs.batch.results_file import ResultsFile, Row, question_of
 from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.output_paths import write_all
-from agenticiqa.programs.cli.printable import counted, csv_for, is_stdout, print_error
+from agenticiqa.programs.cli.printable import counted, print_error
 from agenticiqa.programs.cli.sinks import RunState, Sink
 from agenticiqa.programs.cli.status import BELOW, OK, SOME_FAILED, UNSCORED, worst
+from agenticiqa.programs.cli.views import View, files_of, print_instead, writes_files
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import printable_path
-from agenticiqa.programs.page.csv_text import csv_text
-from agenticiqa.programs.page.entry import RESULTS, Entry, SheetCard, entry_of, result_card, with_caveats, worst_key
-from agenticiqa.programs.result_row import ALSO_SHOWN, fault_of
+from agenticiqa.programs.page.entry import RESULTS, Entry, SheetCard, entry_of, result_card, worst_key
+from agenticiqa.programs.page.result_tables import lowest, ranking, results_data
+from agenticiqa.programs.result_row import fault_of
 
 Entries = dict[Job, Entry]
-
-COLUMNS = (
-    *("image", "score", "low", "high", "level", "distortion", "severity", "place", "answer"),
-    *(*ALSO_SHOWN, "caveat"),
-)
 
 
 def check_overview(args: Namespace) -> None:
     """Raise UserError for options that cannot be applied, before any image is assessed."""
-    if args.worst and (args.json or args.jsonl == STDIN):
-        raise UserError("--worst prints a list to stdout: leave out --json, and give --jsonl a file instead of -")
     if args.fail_under is not None and not 1 <= args.fail_under <= 5:
         raise UserError(f"--fail-under must be a score from 1 to 5, got {args.fail_under:g}")
-    texts = [file for file in FILES if not file.is_page]
-    on_stdout = [file for file in texts if is_stdout(vars(args)[file.option])]
-    if on_stdout and (args.json or args.jsonl == STDIN or args.worst or len(on_stdout) > 1):
-        option, name = on_stdout[0].option, on_stdout[0].name
-        others = ["--json", "--jsonl -", *(f"--{file.option} -" for file in texts if file.option != option)]
-        raise UserError(
-            f"--{option} - prints the {name} to stdout: leave out {', '.join(others)} and --worst, or give --{option} "
-            "a file"
-        )
 
 
 def wants_overview(args: Namespace) -> bool:
@@ -56,11 +38,11 @@ def wants_overview(args: Namespace) -> bool:
 
 def replaces_results(args: Namespace) -> bool:
     """Return whether stdout shows the overview instead of each result."""
-    return bool(args.worst or any(vars(args)[file.option] for file in FILES))
+    return bool(args.worst or writes_files(args))
 
 
 class Overview(Sink):
-    """The ``FILES`` and the outputs of ``--worst`` and ``--fail-under``, for all results of the run.
+    """The tables of all results of the run, and the outputs of ``--worst`` and ``--fail-under``.
 
     With a results file, results of earlier runs are included. An interrupted run has no overview.
     """
@@ -79,22 +61,25 @@ class Overview(Sink):
             self._entries |= entries_in(self._state.results, self._state.plan)
         args, entries = self._args, dict(sorted(self._entries.items(), key=lambda item: worst_key(item[1])))
         in_order = [*entries.values()]
-        done = write_files(args, entries, self._state.summary.failed)
+        view = results_view(entries, self._state.summary.failed)
+        done = write_all(files_of(args, view))
         if done and not any(done) and not (args.json or args.jsonl):
-            print_error("the results are printed to stdout instead")
-            sys.stdout.write(table_text(in_order))
+            print_instead(view)
         if args.worst:
-            scored = [entry for entry in in_order if entry.score is not None][: args.worst]
-            lines = [[f"{entry.score:.2f}", entry.image, entry.finding] for entry in scored]
-            render.print_lines(*with_caveats(scored, ("score", "image", "main distortion"), lines))
+            render.print_table(lowest([entry for entry in in_order if entry.score is not None][: args.worst]))
         return worst(OK if all(done) else SOME_FAILED, _status_below(in_order, args.fail_under))
 
 
-def write_files(args: Namespace, entries: Entries, failed: Sequence[str]) -> list[bool]:
-    """Write the ``FILES`` of the entries in their order; return whether each requested file was written."""
-    paths = {file: vars(args).get(file.option) for file in FILES}
-    return write_all(
-        (file.name, path, partial(file.text, path, entries, failed)) for file, path in paths.items() if path is not None
+def results_view(entries: Entries, failed: Sequence[str]) -> View:
+    """Return what is shown of all results, in their order: tables, and the contact sheet with the failures."""
+    in_order = [*entries.values()]
+    cards = {job: result_card(entry) for job, entry in entries.items()}
+    title = f"Image quality: {counted(len(entries), 'image')}"
+    return View(
+        tables=[ranking(in_order)],
+        data=[results_data(in_order)],
+        page=lambda page: sheet_text(page, cards, title, failed),
+        page_name="contact sheet",
     )
 
 
@@ -136,14 +121,6 @@ def _status_below(entries: Sequence[Entry], limit: float | None) -> int:
     return UNSCORED if unscored else OK
 
 
-def table_text(entries: Sequence[Entry]) -> str:
-    """Return the entries as CSV (RFC 4180, UTF-8): scores in 1..5, an empty field for a missing value."""
-    lines = [[getattr(entry, name, entry.shown.get(name, "")) for name in COLUMNS] for entry in entries]
-    return csv_text(
-        [COLUMNS, *([round(cell, 4) if isinstance(cell, float) else cell for cell in line] for line in lines)]
-    )
-
-
 def sheet_text(
     page: Path, cards: Mapping[Job, SheetCard], title: str, failed: Sequence[str] = (), template: str = RESULTS
 ) -> str:
@@ -158,28 +135,3 @@ def sheet_text(
     files = write_thumbnails(requests, folder_beside(page), workers=available_cores())
     thumbnails = [*render.progress(files, len(requests), "thumbnails")]
     return contact_sheet([*cards.values()], thumbnails, page, title, failed, template)
-
-
-def _sheet(page: Path, entries: Entries, failed: Sequence[str]) -> str:
-    cards = {job: result_card(entry) for job, entry in entries.items()}
-    return sheet_text(page, cards, f"Image quality: {counted(len(entries), 'image')}", failed)
-
-
-def _table(file: Path, entries: Entries, failed: Sequence[str]) -> str:
-    return csv_for(file, table_text([*entries.values()]))
-
-
-@dataclass(frozen=True)
-class FileOfAll:
-    """A file about all images: the option that names it, its name in messages, and what makes its text.
-
-    ``text`` gets the path, the entries in their order, and the failures. A page is never printed to stdout.
-    """
-
-    option: str
-    name: str
-    text: Callable[[Path, Entries, Sequence[str]], str]
-    is_page: bool = False
-
-
-FILES = (FileOfAll("html", "contact sheet", _sheet, is_page=True), FileOfAll("csv", "table", _table))

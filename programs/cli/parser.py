@@ -13,7 +13,7 @@ from typing import Any, NoReturn, cast
 
 import shtab
 
-from agenticiqa.configs.options import Group, Option, Options, flat
+from agenticiqa.configs.options import Group, Option, Options, Writes, flat
 from agenticiqa.configs.spelling import did_you_mean
 from agenticiqa.programs.cli.commands import Command
 from agenticiqa.programs.cli.status import USAGE
@@ -47,10 +47,6 @@ exit status:
   130  interrupted by Ctrl-C
 """
 
-# The options that name what a command writes; all other files and folders are read.
-OUTPUT_FOLDERS = ("save_maps", "parquet", "log_dir")
-OUTPUTS = ("jsonl", "csv", "html", "markdown", "latex", "log", "out", "mos_out", *OUTPUT_FOLDERS)
-
 # Names of options in other programs, and the option to suggest if the command has it.
 ELSEWHERE = {
     "--model": "--backend",
@@ -78,6 +74,8 @@ class Parser(argparse.ArgumentParser):
 
 def parse(argv: Sequence[str], commands: Mapping[str, Command]) -> argparse.Namespace:
     """Return the arguments of one command, with its name as ``command`` and all given words as ``argv``.
+
+    ``outputs`` are the options of the command that name or ask for an output.
 
     Exit for --help, --version and wrong usage. Raises UserError for a number that is too small.
     """
@@ -109,13 +107,14 @@ def parse(argv: Sequence[str], commands: Mapping[str, Command]) -> argparse.Name
         if value and _names_files(option) and not (option.name == "images" and vars(args).get("parquet")):
             setattr(args, option.name, _existing(option, value))
     args.argv = [*argv]
+    args.outputs = [option for option in flat(options) if option.writes]
     return args
 
 
 def _names_files(option: Option) -> bool:
     """Return whether the value of an option names files or folders that the command reads."""
     words = {*re.findall(r"\w+", option.metavar)}
-    return option.name not in OUTPUTS and bool(words & ({"FILE", "DIR"} if option.flags else COMPLETED.keys()))
+    return not option.writes and bool(words & ({"FILE", "DIR"} if option.flags else COMPLETED.keys()))
 
 
 def _existing(option: Option, value: Any) -> Any:
@@ -219,7 +218,7 @@ LOGGED: Options = (
         ),
         one_of=True,
     ),
-    Option("--log FILE", "append every step, prompt and reply to FILE as JSON lines"),
+    Option("--log FILE", "append every step, prompt and reply to FILE as JSON lines", writes=Writes.FILE),
 )
 
 

@@ -67,11 +67,6 @@ def is_stdout(path: str | os.PathLike[str] | None) -> bool:
     return path is not None and os.fspath(path) == "-"
 
 
-def csv_for(path: str | os.PathLike[str], text: str) -> str:
-    """Return CSV as it is written to a place; a file begins with the mark by which spreadsheets recognize UTF-8."""
-    return text if is_stdout(path) else f"\ufeff{text}"
-
-
 VERBOSITY: ContextVar[int] = ContextVar("verbosity", default=0)  # -1 with --quiet, 1 with -v, 2 with -vv
 
 

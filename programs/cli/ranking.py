@@ -10,7 +10,8 @@ from agenticiqa.programs.batch.results_file import Row
 from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.sinks import RunState, Sink
 from agenticiqa.programs.cli.status import OK
-from agenticiqa.programs.page.entry import Entry, Lines, entry_of, with_caveats, worst_first
+from agenticiqa.programs.page.entry import Entry, entry_of, worst_first
+from agenticiqa.programs.page.result_tables import ranking
 from agenticiqa.signatures.vocabulary import LEVELS
 
 FEWEST = 10  # images; fewer get a card each instead of a line
@@ -40,21 +41,9 @@ class Ranking(Sink):
         """Print the table, unless no image was assessed."""
         if self._entries:
             in_order = worst_first(self._entries)
-            render.print_lines(*ranking(in_order))
+            render.print_table(ranking(in_order))
             print(summary_text(in_order, len(self._state.summary.failed)))
         return OK
-
-
-def ranking(entries: Sequence[Entry]) -> Lines:
-    """Return a line for each image: score, its 80 % interval, the image, the main distortion; or the answer."""
-    if all(entry.answer for entry in entries):
-        return with_caveats(entries, ("answer", "image"), [[entry.answer, entry.image] for entry in entries])
-    lines = []
-    for entry in entries:
-        interval = "" if entry.low is None or entry.high is None else f"{entry.low:.1f} to {entry.high:.1f}"
-        score = "-" if entry.score is None else f"{entry.score:.2f}"
-        lines.append([score, interval, entry.image, entry.summary])
-    return with_caveats(entries, ("score", "80 % interval", "image", "main finding"), lines)
 
 
 def summary_text(entries: Sequence[Entry], failed: int) -> str:

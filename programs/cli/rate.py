@@ -10,7 +10,7 @@ from agenticiqa.programs.backends.cores import available_cores
 from agenticiqa.programs.batch.find_jobs import FoundJobs, find_jobs
 from agenticiqa.programs.batch.plan_run import absolute
 from agenticiqa.programs.batch.results_file import Row
-from agenticiqa.programs.cli.output_paths import check_outputs, write_all
+from agenticiqa.programs.cli.output_paths import Output, check_outputs, write_all
 from agenticiqa.programs.cli.printable import counted, print_error, print_note
 from agenticiqa.programs.cli.sinks import Printed, RunState, assess_into
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
@@ -44,7 +44,7 @@ def run(args: Namespace) -> int:
     if not order:
         raise UserError(f"{album}: {counted(len(photos), 'photo')} with a score, too few for a page")
 
-    page = ("page", args.out, lambda: rating_page(order, Path(args.album), args.seed, args.out))
+    page = Output("page", args.out, lambda: rating_page(order, Path(args.album), args.seed, args.out))
     (is_written,) = write_all([page])
     if is_written:
         print_note(f"Open it in a browser and give {len(order)} answers; at the end, it shows the next steps")

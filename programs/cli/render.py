@@ -9,18 +9,20 @@ from rich.cells import cell_len
 from rich.console import Console, JustifyMethod
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
-from rich.table import Table
+from rich.table import Table as RichTable
 from rich.text import Text
 
 from agenticiqa.programs.cli.logs import steps_shown
 from agenticiqa.programs.cli.printable import VERBOSITY, printable
+from agenticiqa.programs.page.table import Table
 
 T = TypeVar("T")
 
 COLORS = {"Excellent": "green", "Good": "green", "Fair": "yellow", "Poor": "red", "Bad": "red"}
 WIDEST = 110
+REPORT_WIDTH = 160  # characters in a line of a report if the output is not a terminal
 GAP = 2  # blanks behind each column of a table
-IMAGE = "image"  # the heading of a column of paths
+IMAGE, NAME = "image", "name"  # the headings of a column of paths, and of names that users copy as a whole
 
 
 def progress(items: Iterable[T], total: int, doing: str = "assessing") -> Iterator[T]:
@@ -49,30 +51,39 @@ def bar(share: float, cells: int) -> str:
     return "█" * filled + "░" * (cells - filled)
 
 
-def print_lines(headings: Sequence[str], lines: Iterable[Sequence[str]], numbers: Iterable[int] = ()) -> None:
-    """Print lines of cells to stdout: a table on a terminal, otherwise a heading and lines with tabs between cells.
+def print_table(table: Table) -> None:
+    """Print a table to stdout, without its title; if stdout is no terminal, as lines with tabs between cells.
 
-    ``numbers`` are the indices of right-aligned columns. A table omits empty columns. If it is too wide, folders before
-    the name of an image become "…/", and texts wrap.
+    On a terminal, columns without any text are omitted. If the table is too wide, folders before the name of an image
+    become "…/", and texts wrap.
     """
     console = stdout_console()
     if not console.is_terminal:
-        for line in (headings, *lines):
+        for line in (table.headings, *table.lines):
             print(tabbed(line))
         return
-    columns = [[printable(cell) for cell in column] for column in zip(headings, *lines, strict=True)]
+    columns = [[printable(cell) for cell in (heading, *cells)] for heading, cells in table.columns]
     places = [place for place, (_, *cells) in enumerate(columns) if any(cells) or not cells]
-    columns = [columns[place] for place in places]
+    columns, numeric = [columns[place] for place in places], [table.numeric[place] for place in places]
     widths = _widths(columns, console.width)
-    table = plain_table()
-    for place, column, width in zip(places, columns, widths, strict=True):
-        justify: JustifyMethod = "right" if place in [*numbers] else "left"
-        table.add_column(escape(column[0]), width=width, justify=justify, overflow="fold")
+    drawn = plain_table()
+    for column, width, is_number in zip(columns, widths, numeric, strict=True):
+        justify: JustifyMethod = "right" if is_number else "left"
+        drawn.add_column(escape(column[0]), width=width, justify=justify, overflow="fold")
         if column[0] == IMAGE:
             column[1:] = [_without_folders(cell, width) for cell in column[1:]]
     for cells in zip(*(column[1:] for column in columns), strict=True):
-        table.add_row(*map(escape, cells))
-    console.print(table)
+        drawn.add_row(*map(escape, cells))
+    console.print(drawn)
+
+
+def print_report_table(table: Table) -> None:
+    """Print a table of a report with its title and frame, as wide as the terminal, or 160 characters without one."""
+    console = Console(highlight=False)
+    drawn = RichTable(*table.headings, title=escape(table.title))
+    for number, line in enumerate(table.lines):
+        drawn.add_row(*map(escape, line), style="bold" if number == table.bold else None)
+    (console if console.is_terminal else Console(highlight=False, width=REPORT_WIDTH)).print(drawn)
 
 
 def print_remark(text: str) -> None:
@@ -87,7 +98,7 @@ def print_remark(text: str) -> None:
 def _widths(columns: Sequence[Sequence[str]], room: int) -> list[int]:
     """Return the width of each column, headings included, so that the table fits without breaking words, if possible.
 
-    Folders of images are shortened first, then the widest texts are wrapped. Names are broken last.
+    Folders of images are shortened first, then the widest texts are wrapped. Words are broken last, except in names.
     """
     widths = [max(cell_len(line) for cell in column for line in cell.split("\n")) for column in columns]
     narrowest = [max((cell_len(word) for cell in column for word in cell.split()), default=0) for column in columns]
@@ -97,7 +108,8 @@ def _widths(columns: Sequence[Sequence[str]], room: int) -> list[int]:
             narrowest[place] = max(cell_len(_without_folders(cell, 0)) for cell in column)
             taken = min(max(excess, 0), widths[place] - narrowest[place])
             widths[place], excess = widths[place] - taken, excess - taken
-    for lowest in (narrowest, [1] * len(widths)):
+    whole_names = [width if column[0] == NAME else 1 for width, column in zip(narrowest, columns, strict=True)]
+    for lowest in (narrowest, whole_names):
         while excess > 0 and (wide := [n for n, width in enumerate(widths) if width > lowest[n]]):
             widths[max(wide, key=widths.__getitem__)] -= 1
             excess -= 1
@@ -118,13 +130,9 @@ def tabbed(cells: Iterable[str]) -> str:
     return "\t".join(printable(cell).replace("\n", " ") for cell in cells)
 
 
-def plain_table(*columns: str) -> Table:
-    """Return a table without lines."""
-    return folding(Table(*columns, box=None, header_style="dim", padding=(0, GAP, 0, 0)))
-
-
-def folding(table: Table) -> Table:
-    """Return the table with wrapping in cells that are too wide, instead of truncation."""
+def plain_table(*columns: str) -> RichTable:
+    """Return a table without lines, which wraps cells that are too wide."""
+    table = RichTable(*columns, box=None, header_style="dim", padding=(0, GAP, 0, 0))
     for column in table.columns:
         column.overflow = "fold"
     return table

@@ -1,12 +1,13 @@
 """``agenticiqa tools``: list the metrics."""
 
-import json
 from argparse import Namespace
 from typing import Any
 
 from agenticiqa.configs import load_config
-from agenticiqa.programs.cli.render import print_lines, print_remark
-from agenticiqa.programs.cli.status import OK
+from agenticiqa.programs.cli.output_paths import check_outputs
+from agenticiqa.programs.cli.status import OK, SOME_FAILED
+from agenticiqa.programs.cli.views import View, show
+from agenticiqa.programs.page.table import Table, number
 from agenticiqa.programs.tools import toolbox
 from agenticiqa.programs.tools.catalog import listing
 
@@ -18,27 +19,24 @@ PYIQA = (
 
 
 def run(args: Namespace) -> int:
-    """Print the tools; the exit status is 0."""
+    """Show the tools; the exit status says whether they were written as requested."""
+    check_outputs(args)
     config = load_config(args.config)
     rows = listing(toolbox(config.tool_curves, config.pyiqa, config.adapter), config.tool_curves)
-    if args.json:
-        print(json.dumps(rows, ensure_ascii=False, indent=2))
-    else:
-        print_tools(rows)
-    return OK
+    return OK if show(args, View([tools_table(rows)], document=rows, remark=PYIQA)) else SOME_FAILED
 
 
-def print_tools(rows: list[dict[str, Any]]) -> None:
-    """Print the metrics as a table on stdout."""
+def tools_table(rows: list[dict[str, Any]]) -> Table:
+    """Return the metrics as a table."""
     lines = []
     for row in rows:
         low, high = row["raw_range"]
         raw_range = f"{low:g} .. {high:g}" + (f" {row['unit']}" if row["unit"] else "")
-        cost = "-" if row["cost_ms"] is None else f"{row['cost_ms']:.0f}"
         best = ", ".join(_best_at(row)) or "-"
-        lines.append([row["name"], row["kind"], row["direction"], raw_range, cost, best, row["status"]])
-    print_lines(("tool", "kind", "better", "raw range", "ms", "best at", "status"), lines)
-    print_remark(PYIQA)
+        lines.append(
+            [row["name"], row["kind"], row["direction"], raw_range, number(row["cost_ms"], ".0f"), best, row["status"]]
+        )
+    return Table(("tool", "kind", "better", "raw range", "ms", "best at", "status"), lines)
 
 
 def _best_at(row: dict[str, Any]) -> list[str]:

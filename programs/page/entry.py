@@ -13,7 +13,6 @@ from agenticiqa.programs.tools.outside_training import SHORT
 from agenticiqa.signatures.types import GLOBAL, ExecutorOutput
 from agenticiqa.signatures.vocabulary import LEVELS, SEVERITIES, everyday_name
 
-Lines = tuple[Sequence[str], Sequence[Sequence[str]]]  # headings, and lines of as many cells
 RESULTS, VERDICTS = "page/sheet.html", "page/gate.html"  # templates of the contact sheet: results of assess, of gate
 NONE_FOUND, NO_CAUSE = "none found", "no single cause found"
 GOOD_FROM = 3.5  # score on 1..5
@@ -154,10 +153,3 @@ def worst_first(entries: list[Entry]) -> list[Entry]:
 def worst_key(entry: Entry) -> tuple[bool, float, str]:
     """Return the key that sorts entries as ``worst_first`` does."""
     return entry.score is None, entry.score or 0.0, entry.image
-
-
-def with_caveats(entries: Sequence[Entry], headings: Sequence[str], lines: Sequence[Sequence[str]]) -> Lines:
-    """Return a table with one line per entry, with a last column for caveats if an entry has one."""
-    if not any(entry.caveat for entry in entries):
-        return headings, lines
-    return (*headings, "caveat"), [(*line, entry.caveat) for entry, line in zip(entries, lines, strict=True)]

@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
-from agenticiqa.programs.page.entry import Entry, Lines, distinct_names
+from agenticiqa.programs.page.entry import Entry, distinct_names
 from agenticiqa.programs.page.render import inline, render
 from agenticiqa.programs.page.sheet import link_to
+from agenticiqa.programs.page.table import Table
 from agenticiqa.programs.page.thumbnails import folder_beside
 
 SHOWN_BY_BROWSERS = {".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".avif"}
@@ -16,14 +17,14 @@ def comparison_page(
     entries: Sequence[Entry],
     pictures: Sequence[str | None],
     maps: Mapping[str, tuple[str, str]],
-    tables: Mapping[str, Lines],
+    tables: Sequence[Table],
     failed: Sequence[str],
     page: Path,
 ) -> str:
     """Return the HTML of a comparison for the file ``page``; ``entries`` are in order of rank.
 
     ``pictures`` has the name of each entry's file in ``folder_beside(page)``, or ``None``. ``maps`` has the file of the
-    map and its caption by image, ``tables`` the tables by title, and ``failed`` a line for each failed image.
+    map and its caption by image, ``tables`` the tables, and ``failed`` a line for each failed image.
     """
     folder = quote(folder_beside(page).name)
     reference = entries[0].shown.get("reference") if entries else None

@@ -17,13 +17,14 @@ from agenticiqa.eval.datasets import MosScale
 from agenticiqa.eval.intervals import Interval, error_interval, wilson
 from agenticiqa.eval.logistic import fit_logistic
 from agenticiqa.eval.metrics import Numbers
-from agenticiqa.eval.report.model import Report, ReportTable
+from agenticiqa.eval.report.model import Report
 from agenticiqa.eval.report.page.kept_run import KeptRun, Point
 from agenticiqa.eval.report.run_differences import compare_report
 from agenticiqa.eval.report.run_scores import read_scores
 from agenticiqa.eval.runs import shown_path
 from agenticiqa.programs.backends.usage import COUNTS, total
 from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.page.table import Table, table_of
 
 WORST, BEST = 6, 3  # images of the largest and of the smallest residuals that are shown
 CURVE = 200  # points of the fitted curve
@@ -82,7 +83,7 @@ def probabilities(run: KeptRun, mos_range: Sequence[float] | None = None) -> dic
         "n": len(points),
         "scale": f"{scale.low:g} to {scale.high:g}",
         "bins": bins,
-        "table": ReportTable("Reliability by confidence, with 95 % Wilson intervals", rows),
+        "table": table_of("Reliability by confidence, with 95 % Wilson intervals", rows),
         "error": f"{error:.3f}{f' ({error.note})' if error.note else ''}",
     }
 
@@ -127,14 +128,12 @@ def _place(confidence: NDArray[np.float64]) -> NDArray[np.int64]:
     return np.minimum((confidence * BINS).astype(int), BINS - 1)
 
 
-def folded(table: ReportTable) -> ReportTable:
+def folded(table: Table) -> Table:
     """Merge rows that differ only in the first cell, which then lists all their names."""
     names: dict[tuple[str, ...], list[str]] = {}
-    for row in table.rows:
-        first, *cells = row.values()
+    for first, *cells in table.lines:
         names.setdefault(tuple(cells), []).append(first)
-    rows = [dict(zip(table.headings, [" = ".join(first), *cells], strict=True)) for cells, first in names.items()]
-    return replace(table, rows=rows)
+    return replace(table, lines=[[" = ".join(first), *cells] for cells, first in names.items()])
 
 
 class Bar(NamedTuple):
@@ -188,7 +187,7 @@ def compared(runs: Sequence[KeptRun]) -> tuple[Report | None, str]:
         return None, f"{error}."
 
 
-def seconds(run: KeptRun) -> ReportTable:
+def seconds(run: KeptRun) -> Table:
     """Return median, mean and 95th percentile of the seconds of each stage, and of all together."""
     from pandas import DataFrame
 
@@ -196,10 +195,10 @@ def seconds(run: KeptRun) -> ReportTable:
     frame["all"] = frame.sum(axis=1)
     columns = {"median": frame.median(), "mean": frame.mean(), "95th percentile": frame.quantile(0.95)}
     rows = [{"stage": stage} | {name: f"{of[stage]:.3f}" for name, of in columns.items()} for stage in frame]
-    return ReportTable("Seconds per image", rows if len(frame) else [])
+    return table_of("Seconds per image", rows if len(frame) else [])
 
 
-def spent(run: KeptRun) -> ReportTable | None:
+def spent(run: KeptRun) -> Table | None:
     """Return calls, tokens and USD of each stage that used a model, and of all together; ``None`` if none did."""
     stages = {stage: use.to_json() for stage, use in run.spent.items()}
     if not stages:
@@ -211,7 +210,7 @@ def spent(run: KeptRun) -> ReportTable | None:
         | {"USD": "no price" if use["usd"] is None else f"{use['usd']:.4f}"}
         for stage, use in stages.items()
     ]
-    return ReportTable("Requests to models, including failed attempts", rows)
+    return table_of("Requests to models, including failed attempts", rows)
 
 
 def command(run: KeptRun) -> str:

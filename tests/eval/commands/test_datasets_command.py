@@ -21,7 +21,8 @@ def test_missing_files_of_a_whole_data_set_are_counted(tmp_path: Path, capsys: p
 
 
 def test_names_are_never_wrapped(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr("agenticiqa.eval.report.model.PLAIN_WIDTH", 60)
+    for name, value in {"TTY_COMPATIBLE": "1", "COLUMNS": "80", "TERM": "dumb"}.items():
+        monkeypatch.setenv(name, value)
     assert main(["datasets"]) == 0
     words = {line.split()[0] for line in capsys.readouterr().out.splitlines() if line.strip()}
     assert {*TASKS, *QUESTION_TASKS} <= words

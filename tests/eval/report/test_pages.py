@@ -12,7 +12,6 @@ import pytest
 
 from agenticiqa.eval.cli import main
 from agenticiqa.eval.intervals import Interval
-from agenticiqa.eval.report.model import ReportTable
 from agenticiqa.eval.report.page import sections
 from agenticiqa.eval.report.page.kept_run import KeptRun, read_run
 from agenticiqa.eval.report.page.samples import packed, steps_of
@@ -32,6 +31,7 @@ from agenticiqa.eval.report.run_scores import read_scores
 from agenticiqa.eval.runs import about_run
 from agenticiqa.programs.cli.status import OK, USAGE
 from agenticiqa.programs.images.files import sha256_of
+from agenticiqa.programs.page.table import table_of
 from support.chromium import needs_chromium, visit
 from support.files import rows_of
 from support.html_tags import from_elsewhere, read
@@ -187,7 +187,7 @@ def test_the_version_of_a_run_comes_from_where_it_was_kept(made_with: dict[str, 
 
 
 def test_equal_lines_and_bars_are_merged() -> None:
-    table = ReportTable("t", [{"": name, "n": n} for name, n in (("a", "1"), ("b", "2"), ("c", "1"))])
+    table = table_of("t", [{"": name, "n": n} for name, n in (("a", "1"), ("b", "2"), ("c", "1"))])
     assert folded(table).lines == [["a = c", "1"], ["b", "2"]]
     high, low = Interval(0.8, 0.6, 0.9, 9), Interval(0.1, -0.5, 0.3, 9)
     (first, second), ticks = bars([("a", high), ("b", low), ("c", high), ("none", Interval(None, None, None, 0))])

@@ -1,6 +1,5 @@
 """A run's figures from its rows: scorers and their images, counts of the others, and the report's notes."""
 
-import io
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -8,14 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from rich.console import Console
 
 from agenticiqa.eval.datasets import MosScale
 from agenticiqa.eval.metrics import plcc, srcc
 from agenticiqa.eval.report import rating_report, summarize
 from agenticiqa.eval.report.columns import ABOUT, PAPER, WITHOUT_PROFILE, columns_of
-from agenticiqa.eval.report.model import ROWS, terminal
+from agenticiqa.eval.report.model import ROWS
 from agenticiqa.eval.report.scorer_columns import chosen_on_other_images, scorer_columns
+from agenticiqa.programs.cli import render
 from agenticiqa.programs.fusion.formula import ScoreFusion, default_fusion
 from agenticiqa.programs.fusion.interval import fused_score
 from agenticiqa.programs.tools import TOOLS
@@ -147,7 +146,7 @@ def test_differences_are_taken_on_shared_images_and_shown_with_their_sign() -> N
     table = next(table for table in rating_report(named(run_of_eight())).tables if "other scorer" in table.headings)
     assert table.lines[0][:2] == ["tools only", "6"]
     assert table.lines[0][2].startswith(f"+{difference['value']:.3f} [")
-    assert table.frame["difference"][0] == difference["value"], "unrounded"
+    assert table.records[0]["difference"] == difference["value"], "unrounded"
 
 
 def test_model_tools_average_and_the_papers_fusion_come_from_the_kept_rows() -> None:
@@ -284,17 +283,18 @@ def test_equal_scores_have_no_correlation_and_a_failed_run_has_a_report(tmp_path
     assert "| AgenticIQA | 0 of 2 | - | - | - | - | - |" in (tmp_path / "report.md").read_text()
 
 
-def test_the_report_is_kept_as_json_and_as_markdown_and_the_terminal_shows_its_cells(tmp_path: Path) -> None:
+def test_the_report_is_kept_as_json_and_as_markdown_and_the_terminal_shows_its_cells(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     report = rating_report(named(run_of_eight()))
     report.write(tmp_path)
     assert json.loads((tmp_path / "report.json").read_text()) == report.figures
     text = (tmp_path / "report.md").read_text()
     assert "| AgenticIQA | 6 of 8 |" in text
     assert "| SSIM (best on these images) | 7 of 8 |" in text
-    console = Console(width=180, record=True, file=io.StringIO())
-    for table in report.tables:
-        console.print(terminal(table))
-    shown = console.export_text()
+    monkeypatch.setattr(render, "REPORT_WIDTH", 180)
+    report.show()
+    shown = capsys.readouterr().out
     lines = [line for line in text.splitlines() if line.startswith("| ")]
     cells = [cell.strip() for line in lines for cell in line.strip("|").split("|") if "---" not in cell]
     assert len(cells) == 6 * (7 + 7) + 4 * 4, "scorers in two tables, and the differences to three of them"

@@ -15,10 +15,12 @@ from scipy.stats import binom
 from agenticiqa.eval.cli import main
 from agenticiqa.eval.intervals import difference_interval
 from agenticiqa.eval.metrics import srcc
-from agenticiqa.eval.report.model import ReportTable, latex, probability
+from agenticiqa.eval.report.model import probability
 from agenticiqa.eval.report.run_differences import differences, holm, mcnemar
 from agenticiqa.eval.report.run_scores import RunScores, names_of, rating_scores, read_scores
 from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.page.forms import latex
+from agenticiqa.programs.page.table import table_of
 
 
 def rating(name: str, noise: float, seed: int, n: int = 120) -> RunScores:
@@ -150,7 +152,7 @@ def test_all_runs_are_compared_without_rotations_if_one_has_none(
     [
         (["a", "a"], ["--reference", "r.png"], "--reference is for images, but these are runs"),
         (["a", "a"], ["--save-maps", "maps"], "--save-maps is for images, but these are runs"),
-        (["a.png"], ["--latex", "-"], "--latex is for runs, but these are images"),
+        (["a.png"], ["--name", "x"], "--name is for runs, but these are images"),
     ],
 )
 def test_options_of_the_other_comparison_are_refused(
@@ -194,7 +196,7 @@ def test_the_tables_are_written_in_other_forms(tmp_path: Path, capsys: pytest.Ca
     capsys.readouterr()
     assert main(["compare", str(first), str(second), "--csv", "-"]) == 0
     out, err = capsys.readouterr()
-    assert out == table.read_text("utf-8-sig")
+    assert out == table.read_bytes().decode("utf-8-sig")
     assert "Paired differences" in err
 
 
@@ -317,8 +319,8 @@ def test_the_part_of_a_run_is_shown(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs pdflatex: apt-get install texlive-latex-base")
 def test_latex_compiles(tmp_path: Path) -> None:
-    table = ReportTable("50 % of a_b", [{"a_b & c": '<x> {|} ~ ^ \\ # "q"', "p": probability(0.0001)}])
-    text = "\\documentclass{article}\\begin{document}\n" + latex(table) + "\\end{document}\n"
+    table = table_of("50 % of a_b", [{"a_b & c": '<x> {|} ~ ^ \\ # "q"', "p": probability(0.0001)}])
+    text = "\\documentclass{article}\\begin{document}\n" + latex([table]) + "\\end{document}\n"
     (tmp_path / "table.tex").write_text(text)
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "table.tex"]
     assert "$<$0.001" in text

@@ -14,7 +14,8 @@ from agenticiqa.configs import Price
 from agenticiqa.programs import AgenticIQA
 from agenticiqa.programs.cli.card import card
 from agenticiqa.programs.cli.printable import VERBOSITY
-from agenticiqa.programs.cli.render import print_lines, progress
+from agenticiqa.programs.cli.render import print_table, progress
+from agenticiqa.programs.page.table import Table
 from support.fake_server import by_stage, fake_server
 from support.scripted_answers import RATE, SCRIPT, program_for
 
@@ -132,10 +133,8 @@ def test_a_table_breaks_no_word_and_shows_no_empty_column(
 ) -> None:
     for name, value in {"TTY_COMPATIBLE": "1", "COLUMNS": str(columns), "TERM": "xterm", "NO_COLOR": "1"}.items():
         monkeypatch.setenv(name, value)
-    print_lines(
-        ("score", "80 % interval", "image", "main finding", "caveat"),
-        [["3.21", "", image, FINDING, caveat] for image in images],
-    )
+    headings = ("score", "80 % interval", "image", "main finding", "caveat")
+    print_table(Table(headings, [["3.21", "", image, FINDING, caveat] for image in images]))
     shown = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out)
     heading, *lines = shown.splitlines()
     assert max(map(cell_len, (heading, *lines))) <= columns

@@ -6,7 +6,8 @@ import pytest
 from rich.console import Console
 
 from agenticiqa.programs.cli.main import main
-from agenticiqa.programs.cli.render import print_lines
+from agenticiqa.programs.cli.render import print_table
+from agenticiqa.programs.page.table import Table
 
 LINES = [["distortion_detection", "25,502-50,964", "0.0759-0.1518", "openai.a-model-of-a-very-long-name-indeed"]] * 2
 HEADINGS = ("stage", "input tokens", "USD", "model")
@@ -19,7 +20,7 @@ def test_a_narrow_terminal_cuts_no_text(
     monkeypatch.setattr(Console, "is_terminal", True)
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setenv("TERM", "dumb")
-    print_lines(HEADINGS, LINES)
+    print_table(Table(HEADINGS, LINES))
     shown = capsys.readouterr().out
     assert "\u2026" not in shown
     for cell in LINES[0]:
@@ -29,7 +30,7 @@ def test_a_narrow_terminal_cuts_no_text(
 
 
 def test_without_a_terminal_cells_have_tabs_between(capsys: pytest.CaptureFixture[str]) -> None:
-    print_lines(HEADINGS, LINES)
+    print_table(Table(HEADINGS, LINES))
     assert [line.split("\t") for line in capsys.readouterr().out.splitlines()] == [[*HEADINGS], *LINES]
 
 
