@@ -27,36 +27,16 @@ from agenticiqa.programs.backends.providers import PROVIDERS
 from agenticiqa.programs.backends.retries import is_retryable
 from agenticiqa.programs.backends.transport import Transport, largest_answer, proxy_for
 from agenticiqa.programs.backends.wire import ChatServer
+from support.loopback import serving
 
 Serve = Callable[[socket.socket, bytes], None]
 
 
 @contextmanager
 def raw_server(serve: Serve) -> Iterator[str]:
-    """Run a server that reads each request of a connection and lets ``serve`` write any bytes."""
-    listening = socket.create_server(("127.0.0.1", 0))
-
-    def connection(client: socket.socket) -> None:
-        with client, suppress(OSError):
-            while received := client.recv(65536):
-                while b"\r\n\r\n" not in received or not received.endswith(b"}"):  # the bodies are JSON
-                    received += client.recv(65536)
-                serve(client, received)
-
-    def accept() -> None:
-        with suppress(OSError):
-            while True:
-                client, _ = listening.accept()
-                threading.Thread(target=connection, args=(client,), daemon=True).start()
-
-    accepting = threading.Thread(target=accept, daemon=True)
-    accepting.start()
-    try:
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
-    finally:
-        listening.shutdown(socket.SHUT_RDWR)  # ends ``accept``, which could go on with the number of a later socket
-        accepting.join()
-        listening.close()
+    """Run a server that lets ``serve`` write any bytes for each request of a connection."""
+    with serving(lambda ex: serve(ex.connection, ex.head + ex.raw)) as server:
+        yield f"{server.address}/v1"
 
 
 def answer(body: bytes, status: str = "200 OK", headers: bytes = b"") -> bytes:

@@ -10,8 +10,8 @@ from typing import Any
 from support.faulty import healthy
 from support.faulty.exchange import (
     Act,
-    Exchange,
     Profile,
+    Question,
     changed,
     fails,
     of_stage,
@@ -94,7 +94,7 @@ def _probs(change: Callable[[float], Any]) -> Act:
     return _object(lambda a: a.update(quality_probs={level: change(log) for level, log in a["quality_probs"].items()}))
 
 
-def _detection(ex: Exchange) -> None:
+def _detection(ex: Question) -> None:
     """Send the healthy answer to another question about the same image."""
     said(json.dumps({"detection": {"distortion_set": [{"region": "Global", "distortions": ["Noise"]}]}}))(ex)
 

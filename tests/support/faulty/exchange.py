@@ -1,10 +1,5 @@
-"""One request on a raw socket, the actions of a fault, and the profile that defines when a fault applies."""
+"""One request to a faulty server, the actions of a fault, and the profile that defines when a fault applies."""
 
-import contextlib
-import json
-import re
-import socket
-import struct
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -12,14 +7,7 @@ from typing import Any, Literal
 
 from support.chat_request import stage_of
 from support.faulty import healthy
-
-Body = dict[str, Any]
-JSON = "application/json"
-BLOCK = 1 << 16
-
-
-class Disconnected(Exception):
-    """Raised when the client has closed the connection, or the server stops."""
+from support.loopback import JSON, Body, Exchange, dumped
 
 
 @dataclass
@@ -29,31 +17,21 @@ class Shared:
     ``seen`` counts each body's arrivals, ``questions`` the requests, ``in_flight`` those under way.
     """
 
-    stop: threading.Event = field(default_factory=threading.Event)
+    restart: Callable[[float], None]
     lock: threading.RLock = field(default_factory=threading.RLock)
     seen: dict[int, int] = field(default_factory=dict)
     questions: int = 0
     in_flight: int = 0
     last: dict[str, bytes] = field(default_factory=dict)  # by stage, the last healthy body
-    restart: Callable[[float], None] = lambda seconds: None
 
 
-@dataclass
-class Exchange:
-    """One received request and its connection.
+@dataclass(kw_only=True)
+class Question(Exchange):
+    """One received request; ``number`` counts these from 1, ``arrival`` how often the same body arrived."""
 
-    ``number`` counts questions from 1, ``arrival`` how often the same body arrived. After the answer the connection is
-    kept while ``keep`` is true.
-    """
-
-    connection: socket.socket
     shared: Shared
-    head: bytes
-    raw: bytes
-    body: Body
-    number: int = 0
-    arrival: int = 0
-    keep: bool = True
+    number: int
+    arrival: int
 
     @property
     def stage(self) -> str:
@@ -63,87 +41,44 @@ class Exchange:
     @property
     def key(self) -> str:
         """Return the key of the request."""
-        found = re.search(rb"(?im)^authorization: *bearer +(.*?)\r?$", self.head)
-        return found[1].decode("latin-1") if found else ""
+        return self.arrived.headers.get("authorization", "").partition(" ")[2].strip()
 
     def answer(self) -> Body:
         """Return the healthy answer, a new object each time."""
         return healthy.completion(self.body)
 
-    def send(self, data: bytes) -> None:
-        """Send at once. Raises Disconnected if the client has closed the connection."""
-        try:
-            self.connection.sendall(data)
-        except OSError as error:
-            raise Disconnected from error
 
-    def reply(
-        self, body: bytes | Any, status: str = "200 OK", headers: str = "", kind: str | None = JSON, length: str = ""
-    ) -> None:
-        """Send an answer; a body other than bytes becomes JSON. ``headers`` are complete lines, each with its CRLF."""
-        self.send(http(body, status, headers, kind, length))
-
-    def pause(self, seconds: float) -> None:
-        """Wait. Raises Disconnected when the server stops meanwhile."""
-        if self.shared.stop.wait(seconds):
-            raise Disconnected
-
-    def hang(self) -> None:
-        """Send nothing more until the client leaves or the server stops."""
-        self.keep = False
-        self.connection.settimeout(0.1)
-        while not self.shared.stop.is_set():
-            try:
-                if not self.connection.recv(BLOCK):
-                    return
-            except TimeoutError:
-                continue
-            except OSError:
-                return
-
-    def close(self) -> None:
-        """Close after the bytes that were sent."""
-        self.keep = False
-
-    def reset(self) -> None:
-        """Close with RST, which also discards bytes that the client has not read yet."""
-        self.keep = False
-        with contextlib.suppress(OSError):
-            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            self.connection.close()
-
-
-Act = Callable[[Exchange], None]
-When = Callable[[Exchange], bool]
+Act = Callable[[Question], None]
+When = Callable[[Question], bool]
 Expect = Literal["assessed", "any", "undetectable"]
 
 
-def question(ex: Exchange) -> bool:
+def question(ex: Question) -> bool:
     """Return every request."""
     return True
 
 
-def scoring(ex: Exchange) -> bool:
+def scoring(ex: Question) -> bool:
     """Match the question for the score, so that the earlier stages succeed."""
     return ex.stage == "assessment"
 
 
-def once(ex: Exchange) -> bool:
+def once(ex: Question) -> bool:
     """Match the first arrival of a question, so that its repetition is answered."""
     return ex.arrival == 1
 
 
-def with_image(ex: Exchange) -> bool:
+def with_image(ex: Question) -> bool:
     """Match questions with an image."""
     return b"image_url" in ex.raw
 
 
-def with_logprobs(ex: Exchange) -> bool:
+def with_logprobs(ex: Question) -> bool:
     """Match questions that ask for log-probabilities."""
     return bool(ex.body.get("logprobs"))
 
 
-def with_schema(ex: Exchange) -> bool:
+def with_schema(ex: Question) -> bool:
     """Match questions that ask for JSON with a schema."""
     return ex.body.get("response_format", {}).get("type") == "json_schema"
 
@@ -191,21 +126,6 @@ class Profile:
     family: str = ""
 
 
-def http(
-    body: bytes | Any, status: str = "200 OK", headers: str = "", kind: str | None = JSON, length: str = ""
-) -> bytes:
-    """Return the bytes of an answer; ``length`` replaces the right Content-Length, ``kind=None`` omits the type."""
-    data = body if isinstance(body, bytes) else dumped(body)
-    typed = "" if kind is None else f"Content-Type: {kind}\r\n"
-    head = f"HTTP/1.1 {status}\r\n{typed}{headers}Content-Length: {length or len(data)}\r\n\r\n"
-    return head.encode("latin-1") + data
-
-
-def dumped(value: Any) -> bytes:
-    """Return a value as JSON, also NaN and Infinity."""
-    return json.dumps(value).encode()
-
-
 def blocks(data: bytes, size: int) -> Iterator[bytes]:
     """Return the data in pieces."""
     return (data[at : at + size] for at in range(0, len(data), size))
@@ -214,7 +134,7 @@ def blocks(data: bytes, size: int) -> Iterator[bytes]:
 def changed(change: Callable[[Body], Any]) -> Act:
     """Return the healthy answer after a change, in place or returned by the function."""
 
-    def act(ex: Exchange) -> None:
+    def act(ex: Question) -> None:
         body = ex.answer()
         result = change(body)
         ex.reply(body if result is None else result)

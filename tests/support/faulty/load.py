@@ -2,8 +2,8 @@
 
 from support.faulty.exchange import (
     Act,
-    Exchange,
     Profile,
+    Question,
     after,
     changed,
     each,
@@ -20,7 +20,7 @@ NO_SCHEMA = fails("422 No", {"detail": [{"loc": ["body", "response_format", "typ
 TOO_LARGE = fails("413 Too Large", b"<html>413</html>", kind="text/html")
 
 
-def _slower_with_each(ex: Exchange) -> None:
+def _slower_with_each(ex: Question) -> None:
     """Answer after a tenth of a second for every request that is under way."""
     ex.pause(0.1 * ex.shared.in_flight)
     ex.reply(ex.answer())
@@ -29,7 +29,7 @@ def _slower_with_each(ex: Exchange) -> None:
 def _busy_above(most: int) -> Act:
     """Answer 503 while more than ``most`` requests are under way; other answers take 50 ms."""
 
-    def act(ex: Exchange) -> None:
+    def act(ex: Question) -> None:
         if ex.shared.in_flight > most:
             fails(BUSY)(ex)
         else:
@@ -40,7 +40,7 @@ def _busy_above(most: int) -> Act:
 
 
 def _restart_at(number: int, seconds: float) -> Act:
-    def act(ex: Exchange) -> None:
+    def act(ex: Question) -> None:
         if ex.number == number:
             ex.keep = False
             ex.shared.restart(seconds)
@@ -50,7 +50,7 @@ def _restart_at(number: int, seconds: float) -> Act:
     return act
 
 
-def _answered_late(ex: Exchange) -> None:
+def _answered_late(ex: Question) -> None:
     ex.pause(0.05)
     ex.reply(ex.answer())
 
@@ -59,7 +59,7 @@ def _zero_usage(body: dict[str, object]) -> None:
     body["usage"] = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
 
 
-def _cut(ex: Exchange) -> None:
+def _cut(ex: Question) -> None:
     """Do all of the work, and send half of the answer."""
     ex.reply(ex.answer(), length="1000000")
     ex.close()

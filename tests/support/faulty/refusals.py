@@ -5,17 +5,17 @@ from typing import Any
 
 from support.faulty.exchange import (
     Act,
-    Exchange,
     Profile,
+    Question,
     after,
     changed,
-    dumped,
     fails,
     first,
     once,
     question,
     scoring,
 )
+from support.loopback import dumped
 
 REASONS = {status.value: status.phrase for status in HTTPStatus} | {529: "Site is overloaded", 999: "Request Denied"}
 PASSING = (409, 421, 425, 500, 502, 503, 529)  # the same request may succeed later
@@ -48,7 +48,7 @@ def _away(code: int, where: str | None) -> Act:
 def _repeats_the_key(status: str, template: str, kind: str = "application/json") -> Act:
     """Return an error that repeats the key of the request, and every header."""
 
-    def act(ex: Exchange) -> None:
+    def act(ex: Question) -> None:
         text = template.format(key=ex.key, half=ex.key[: len(ex.key) // 2])
         body = text.encode() if kind == "text/html" else {"error": {"message": text, "code": ex.key}}
         ex.reply(body, status, kind=kind)
@@ -94,7 +94,7 @@ def _message(**values: Any) -> Act:
 def _cut(written: int | None = None) -> Act:
     """Cut the content in half, with the matching finish reason, after this many tokens (``None`` for max_tokens)."""
 
-    def act(ex: Exchange) -> None:
+    def act(ex: Question) -> None:
         body = ex.answer()
         choice, given = body["choices"][0], written or ex.body["max_tokens"]
         content = choice["message"]["content"]
@@ -110,7 +110,7 @@ def _cut(written: int | None = None) -> Act:
     return act
 
 
-def _stream(ex: Exchange) -> None:
+def _stream(ex: Question) -> None:
     content = ex.answer()["choices"][0]["message"]["content"]
     event = {"choices": [{"index": 0, "delta": {"content": content}, "finish_reason": None}]}
     ex.reply(b"data: " + dumped(event) + b"\n\ndata: [DONE]\n\n", kind="text/event-stream")

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 
-from support.faulty.exchange import BLOCK, Act, Exchange, Profile, blocks, dumped, http, once, question, scoring
+from support.faulty.exchange import Act, Profile, Question, blocks, once, question, scoring
+from support.loopback import BLOCK, dumped, http
 
 JSON_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 CHUNKED = JSON_HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
@@ -16,13 +17,13 @@ BREATH = 0.001  # seconds between blocks of 64 KB
 TRICKLE = 0.5
 
 
-def _sent(make: Callable[[Exchange], bytes], end: Act | None = None, pause: float = 0.0) -> Act:
+def _sent(make: Callable[[Question], bytes], end: Act | None = None, pause: float = 0.0) -> Act:
     """Send these bytes after a pause, and end in this way; without an end the connection is kept."""
 
-    def act(ex: Exchange) -> None:
+    def act(ex: Question) -> None:
         ex.pause(pause)
         ex.send(make(ex))
-        if end is Exchange.reset:
+        if end is Question.reset:
             ex.pause(0.02)  # a reset may overtake what was sent
         if end is not None:
             end(ex)
@@ -30,23 +31,23 @@ def _sent(make: Callable[[Exchange], bytes], end: Act | None = None, pause: floa
     return act
 
 
-def _whole(ex: Exchange) -> bytes:
+def _whole(ex: Question) -> bytes:
     return http(ex.answer())
 
 
-def _head(ex: Exchange) -> bytes:
+def _head(ex: Question) -> bytes:
     return _whole(ex).partition(b"\r\n\r\n")[0] + b"\r\n\r\n"
 
 
-def _half(ex: Exchange) -> bytes:
+def _half(ex: Question) -> bytes:
     return _whole(ex)[: len(_head(ex)) + len(dumped(ex.answer())) // 2]
 
 
-def _nothing(ex: Exchange) -> bytes:
+def _nothing(ex: Question) -> bytes:
     return b""
 
 
-def _byte_by_byte(ex: Exchange) -> None:
+def _byte_by_byte(ex: Question) -> None:
     head = _head(ex)
     for at in range(len(head)):
         ex.send(head[at : at + 1])
@@ -58,10 +59,10 @@ def _before(first: bytes) -> Act:
     return _sent(lambda ex: first + _whole(ex))
 
 
-def _after(more: Callable[[Exchange], bytes], pause: float = 0.0) -> Act:
+def _after(more: Callable[[Question], bytes], pause: float = 0.0) -> Act:
     """Send the healthy answer and these bytes after it, in one piece if there is no pause."""
 
-    def act(ex: Exchange) -> None:
+    def act(ex: Question) -> None:
         ex.send(_whole(ex) + (b"" if pause else more(ex)))
         if pause:
             ex.pause(pause)
@@ -70,7 +71,7 @@ def _after(more: Callable[[Exchange], bytes], pause: float = 0.0) -> Act:
     return act
 
 
-def _answer_of_the_last(ex: Exchange) -> None:
+def _answer_of_the_last(ex: Question) -> None:
     """Send the healthy answer to the last request of the same stage, from any connection."""
     own = http(ex.answer())
     with ex.shared.lock:
@@ -82,7 +83,7 @@ def _answer_of_the_last(ex: Exchange) -> None:
 def _headed(status: str = "HTTP/1.1 200 OK", more: str = "", end: str = "\r\n", before: bytes = b"") -> Act:
     """Send the healthy answer with this status line, these header lines and these line ends."""
 
-    def act(ex: Exchange) -> None:
+    def act(ex: Question) -> None:
         body = dumped(ex.answer())
         lines = [status, "Content-Type: application/json", *([more] if more else []), f"Content-Length: {len(body)}"]
         ex.send(before + (end.join(lines) + end * 2).encode("latin-1") + body)
@@ -105,10 +106,10 @@ def _chunked(write: Callable[[bytes], bytes], end: Act | None = None) -> Act:
     return _sent(lambda ex: CHUNKED + write(dumped(ex.answer())), end)
 
 
-def _for_ever(first: bytes, again: bytes, pause: float = BREATH) -> Callable[[Exchange], None]:
+def _for_ever(first: bytes, again: bytes, pause: float = BREATH) -> Callable[[Question], None]:
     """Send the first bytes, then the others without end."""
 
-    def act(ex: Exchange) -> None:
+    def act(ex: Question) -> None:
         ex.keep = False
         ex.send(first)
         while True:
@@ -126,7 +127,7 @@ def _chunk(text: bytes) -> bytes:
     return b"%x\r\n%s\r\n" % (len(text), text)
 
 
-def _by_bytes(ex: Exchange) -> None:
+def _by_bytes(ex: Question) -> None:
     """Send the healthy answer, a byte every half second, for about eight minutes."""
     for byte in _whole(ex):
         ex.send(bytes([byte]))
@@ -134,24 +135,24 @@ def _by_bytes(ex: Exchange) -> None:
 
 
 CONNECTION = [
-    Profile("close-at-once", "closed without an answer", _sent(_nothing, Exchange.close)),
-    Profile("reset-after-head", "reset after the head", _sent(_head, Exchange.reset)),
-    Profile("close-in-body-once", "closed in mid-body, once", _sent(_half, Exchange.close), once, expect="assessed"),
-    Profile("hang-at-once", "no answer at all", _sent(_nothing, Exchange.hang)),
+    Profile("close-at-once", "closed without an answer", _sent(_nothing, Question.close)),
+    Profile("reset-after-head", "reset after the head", _sent(_head, Question.reset)),
+    Profile("close-in-body-once", "closed in mid-body, once", _sent(_half, Question.close), once, expect="assessed"),
+    Profile("hang-at-once", "no answer at all", _sent(_nothing, Question.hang)),
     Profile(
         "hang-in-body-once",
         "nothing more in mid-body, the first time a score is asked",
-        _sent(_half, Exchange.hang),
+        _sent(_half, Question.hang),
         lambda ex: scoring(ex) and once(ex),
         expect="assessed",
     ),
     Profile(
-        "stale-connection", "closed after the answer, unannounced", _sent(_whole, Exchange.close), expect="assessed"
+        "stale-connection", "closed after the answer, unannounced", _sent(_whole, Question.close), expect="assessed"
     ),
     Profile("slow-first-byte", "0.7 s until the first byte", _sent(_whole, pause=0.7), expect="assessed"),
     Profile("head-byte-by-byte", "the head in pieces of one byte", _byte_by_byte, expect="assessed"),
-    Profile("tls-alert", "a TLS alert on a plain port", _sent(lambda ex: b"\x15\x03\x01\0\2\2\x46", Exchange.close)),
-    Profile("http-0.9", "a body without any head", _sent(lambda ex: dumped(ex.answer()), Exchange.close)),
+    Profile("tls-alert", "a TLS alert on a plain port", _sent(lambda ex: b"\x15\x03\x01\0\2\2\x46", Question.close)),
+    Profile("http-0.9", "a body without any head", _sent(lambda ex: dumped(ex.answer()), Question.close)),
 ]
 INTERIM = [
     Profile(
@@ -160,7 +161,7 @@ INTERIM = [
     Profile("interim-199", "an unknown 1xx", _before(b"HTTP/1.1 199 Thinking\r\n\r\n"), expect="assessed"),
     Profile("interim-5000", "100 five thousand times", _before(CONTINUE * 5000)),
     Profile("interim-103-with-body", "103 with something like a body", _before(HINTS_WITH_BODY)),
-    Profile("interim-then-hang", "100, then nothing", _sent(lambda ex: CONTINUE, Exchange.hang)),
+    Profile("interim-then-hang", "100, then nothing", _sent(lambda ex: CONTINUE, Question.hang)),
     Profile("answer-twice", "each answer twice, at once", _after(_whole)),
     Profile("answer-twice-late", "each answer twice, the second 20 ms later", _after(_whole, 0.02)),
     Profile(
@@ -175,8 +176,8 @@ INTERIM = [
     ),
 ]
 LENGTH = [
-    Profile("no-length", "no length, the end is the end", _length(lambda n: "", Exchange.close), expect="assessed"),
-    Profile("length-too-long", "10 more than come", _length(lambda n: f"Content-Length: {n + 10}\r\n", Exchange.close)),
+    Profile("no-length", "no length, the end is the end", _length(lambda n: "", Question.close), expect="assessed"),
+    Profile("length-too-long", "10 more than come", _length(lambda n: f"Content-Length: {n + 10}\r\n", Question.close)),
     Profile("length-too-short", "10 less than come", _length(lambda n: f"Content-Length: {n - 10}\r\n")),
     Profile("length-word", "no number", _length(lambda n: "Content-Length: many\r\n")),
     Profile("length-double-different", "two", _length(lambda n: f"Content-Length: {n}\r\nContent-Length: {n + 7}\r\n")),
@@ -204,16 +205,16 @@ CHUNKS = [
         _chunked(lambda b: _chunks(b, b"0\r\nX-Sum: 1\r\n\r\n", "{:012X}", ";a=b;c")),
         expect="assessed",
     ),
-    Profile("chunked-no-end", "no last chunk, closed", _chunked(lambda b: _chunks(b, b""), Exchange.close)),
-    Profile("chunked-no-end-kept", "no last chunk, kept open", _chunked(lambda b: _chunks(b, b""), Exchange.hang)),
+    Profile("chunked-no-end", "no last chunk, closed", _chunked(lambda b: _chunks(b, b""), Question.close)),
+    Profile("chunked-no-end-kept", "no last chunk, kept open", _chunked(lambda b: _chunks(b, b""), Question.hang)),
     Profile("chunked-size-word", "a size that is no number", _chunked(lambda b: b"zz\r\n" + b + b"\r\n" + LAST)),
-    Profile("chunked-size-huge", "16 F as a size, closed", _chunked(lambda b: b"f" * 16 + b"\r\n" + b, Exchange.close)),
+    Profile("chunked-size-huge", "16 F as a size, closed", _chunked(lambda b: b"f" * 16 + b"\r\n" + b, Question.close)),
     Profile(
         "chunked-long",
         "chunks longer than their size",
         _chunked(lambda b: _chunks(b, form="{:x}").replace(b"c8", b"64")),
     ),
-    Profile("chunked-body-plain", "said to be chunked, and is not", _chunked(lambda b: b, Exchange.close)),
+    Profile("chunked-body-plain", "said to be chunked, and is not", _chunked(lambda b: b, Question.close)),
 ]
 ENDLESS = [
     Profile(name, what, act, when, slow=True)
