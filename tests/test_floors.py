@@ -3,7 +3,6 @@
 ``pytest tests/test_floors.py -s`` prints the files of each folder, the layers and the longest chain of imports.
 """
 
-import ast
 import json
 import re
 import subprocess
@@ -117,19 +116,18 @@ def circles(code: Sources) -> Iterator[Violation]:
 
 def dense_code(code: Sources) -> Iterator[Violation]:
     """Yield expressions that a plain statement would say more clearly."""
-    for name, path in code.files.items():
+    for name, nodes in code.trees.items():
         file = file_of(code, name)
-        for line, idiom in dense_idioms(path.read_text(encoding="utf-8")):
+        for line, idiom in dense_idioms(nodes):
             yield Violation(file, f"{file}:{line}: {idiom}")
 
 
 def searched_sentences(code: Sources) -> Iterator[Violation]:
     """Yield searches in sentences that the program itself writes."""
-    trees = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in code.files.items()}
-    texts = texts_of(trees.values())
-    for name, tree in trees.items():
+    texts = texts_of(code.trees.values())
+    for name, nodes in code.trees.items():
         file = file_of(code, name)
-        for line, kind in sentence_searches(tree, texts):
+        for line, kind in sentence_searches(nodes, texts):
             yield Violation(f"{file} searches", f"{file}:{line}: {kind}")
 
 

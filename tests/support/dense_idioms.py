@@ -1,14 +1,14 @@
 """Find idioms that save lines but have to be read twice."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 LONGEST_CHOICE = 3  # lines of a conditional expression
 
 
-def dense_idioms(source: str) -> Iterator[tuple[int, str]]:
-    """Yield the line and the name of each dense idiom in a source."""
-    for node in ast.walk(ast.parse(source)):
+def dense_idioms(nodes: Iterable[ast.AST]) -> Iterator[tuple[int, str]]:
+    """Yield the line and the name of each dense idiom among the nodes of a source."""
+    for node in nodes:
         match node:
             case ast.Subscript(value=ast.Tuple(elts=parts) | ast.List(elts=parts)) if _has_starred(parts):
                 yield node.lineno, "(*values, default)[0]: use next(iter(values), default)"

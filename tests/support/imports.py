@@ -24,6 +24,11 @@ class Sources:
     files: Mapping[str, Path]
 
     @cached_property
+    def trees(self) -> dict[str, list[ast.AST]]:
+        """Return the nodes of each module, the module first."""
+        return {name: [*ast.walk(ast.parse(path.read_text("utf-8")))] for name, path in self.files.items()}
+
+    @cached_property
     def imports(self) -> list[Import]:
         """Return every import of a project module, at the top of a module or inside a function."""
         return [found for name in sorted(self.files) for found in self._read(name)]
@@ -63,8 +68,7 @@ class Sources:
         return max((chain(name, frozenset()) for name in sorted(self.files)), key=len)
 
     def _read(self, name: str) -> Iterator[Import]:
-        tree = ast.parse(self.files[name].read_text(encoding="utf-8"))
-        nodes = [*ast.walk(tree)]
+        nodes = self.trees[name]
         package = name if self.files[name].name == "__init__.py" else name.rpartition(".")[0]
         typing_only = {
             id(inner)

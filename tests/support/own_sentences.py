@@ -1,7 +1,7 @@
 """Find searches in sentences that the program wrote itself, because a reworded message would change what it does."""
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 ERRORS = {"error", "failure", "outcome", "problem", "exception", "cause", "refused"}
@@ -27,13 +27,13 @@ class Texts:
         return False
 
 
-def texts_of(trees: Iterable[ast.Module]) -> Texts:
-    """Collect the texts of sources."""
+def texts_of(sources: Iterable[Sequence[ast.AST]]) -> Texts:
+    """Collect the texts of sources, each given by its nodes."""
     found = Texts()
-    for tree in trees:
-        documented = [node.body[0] for node in ast.walk(tree) if isinstance(node, DOCUMENTED) and node.body]
+    for nodes in sources:
+        documented = [node.body[0] for node in nodes if isinstance(node, DOCUMENTED) and node.body]
         docstrings = {id(first.value) for first in documented if isinstance(first, ast.Expr)}
-        for node in ast.walk(tree):
+        for node in nodes:
             match node:
                 case ast.Constant(value=str(text)) if id(node) not in docstrings:
                     found.written.add(text)
@@ -42,10 +42,10 @@ def texts_of(trees: Iterable[ast.Module]) -> Texts:
     return found
 
 
-def sentence_searches(tree: ast.Module, texts: Texts) -> Iterator[tuple[int, str]]:
+def sentence_searches(nodes: Sequence[ast.AST], texts: Texts) -> Iterator[tuple[int, str]]:
     """Yield the line and the kind of each search in the text of an error, or for words of an own text."""
-    caught = {node.name for node in ast.walk(tree) if isinstance(node, ast.ExceptHandler) and node.name}
-    for node in ast.walk(tree):
+    caught = {node.name for node in nodes if isinstance(node, ast.ExceptHandler) and node.name}
+    for node in nodes:
         match node:
             case ast.Compare(left=words, ops=[ast.In() | ast.NotIn()], comparators=[place]):
                 pass
