@@ -1,6 +1,6 @@
 """Run ``assess`` against every server fault of ``support.faulty``, then ``--resume``, and grade the outcome.
 
-    python tests/benchmarks/fault_sweep.py [FAULT or FAMILY ...] [--jobs 2] [--wall 45] [--json OUT]
+    python benchmarks/fault_sweep.py [FAULT or FAMILY ...] [--jobs 2] [--wall 45] [--json OUT]
 
 Each trial runs ``assess --jsonl`` on 10 small photos against the faulty server, with short timeouts and one retry. If
 photos remain, ``--resume`` runs against the healthy server at the same address. "good" means: no row differs from the
@@ -34,7 +34,7 @@ import numpy as np
 from PIL import Image
 
 if __name__ == "__main__":
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
+    sys.path[0] = str(Path(__file__).resolve().parents[1] / "tests")
 
 from support.faulty.exchange import Profile
 from support.faulty.profiles import FAMILIES, HEALTHY, PROFILES

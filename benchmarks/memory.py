@@ -1,6 +1,6 @@
 """Measure how memory grows in a run that scores by log-probabilities.
 
-    python tests/benchmarks/memory.py [--images 2000] [--workers 16] [--every 250]
+    python benchmarks/memory.py [--images 2000] [--workers 16] [--every 250]
 
 A server on loopback answers each rating with about 300 tokens, each with twenty alternatives, like vLLM. The output has
 the memory of this process in MB after every ``--every`` images, and the growth per image after the first block.

@@ -2,8 +2,8 @@
 
 ::
 
-    python tests/benchmarks/kills.py LABELS.csv --kills 20 --workers 1      # and other options of evaluate
-    python tests/benchmarks/kills.py FOLDER --kills 20 --shard-images 4     # and other options of assess --parquet
+    python benchmarks/kills.py LABELS.csv --kills 20 --workers 1      # and other options of evaluate
+    python benchmarks/kills.py FOLDER --kills 20 --shard-images 4     # and other options of assess --parquet
 
 Each kill (SIGKILL) comes at a random moment within the time of an uninterrupted run: during the start, the assessment
 or the report. The next attempt continues. A finished run is compared and a new one starts, until ``--kills`` kills have

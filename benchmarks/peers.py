@@ -1,6 +1,6 @@
 """Compare the embedded metrics with peers, other packages that compute the same: processor time and values.
 
-    python tests/benchmarks/peers.py [--photo FILE] [--repeats 15]
+    python benchmarks/peers.py [--photo FILE] [--repeats 15]
 
 Everything runs on one core. A metric and its peers take turns, so that other load affects all of them; the ratio is
 that of the minima. Values are compared on blurred, noisy and compressed gray pictures, which have the same luma in all
@@ -25,7 +25,7 @@ import numpy as np  # noqa: E402 - reads the number of threads when it loads
 from PIL import Image, ImageFilter  # noqa: E402
 
 Metric = Callable[[np.ndarray, np.ndarray], float]
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = Path(__file__).parents[1] / "examples"
 SIZE = (512, 384)
 
 

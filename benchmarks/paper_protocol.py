@@ -1,6 +1,6 @@
 """Measure what each setting of ``--config paper`` changes, with a simulated model.
 
-``python tests/benchmarks/paper_protocol.py live_r2/labels.csv --out runs`` prints the table of docs/fidelity.md. The
+``python benchmarks/paper_protocol.py live_r2/labels.csv --out runs`` prints the table of docs/fidelity.md. The
 simulated model knows the distortion of each image, selects the tool with the highest correlation in its prompt, and
 rates the MOS with an error; so it says nothing of a real model's plans.
 """
@@ -17,7 +17,7 @@ from typing import Any
 
 import yaml
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
 from agenticiqa.eval.cli import main  # noqa: E402

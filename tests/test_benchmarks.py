@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-HERE = Path(__file__).parent
-EXAMPLES = HERE.parents[1] / "examples"
+ROOT = Path(__file__).resolve().parent.parent
+BENCHMARKS = ROOT / "benchmarks"
+EXAMPLES = ROOT / "examples"
 SMALLEST: dict[str, tuple[str, str]] = {
     "throughput": ("--images 4 --in-flight 2 --delay 0.01 --megabytes 0.05 --warm-up 2", "ratio of CPU"),
     "memory": ("--images 4 --workers 2 --every 2", "KB per image"),
@@ -23,7 +24,9 @@ SMALLEST: dict[str, tuple[str, str]] = {
 
 
 def test_every_benchmark_is_run() -> None:
-    scripts = {file.stem for file in HERE.glob("*.py") if re.search("^if __name__", file.read_text(), re.MULTILINE)}
+    scripts = {
+        file.stem for file in BENCHMARKS.glob("*.py") if re.search("^if __name__", file.read_text(), re.MULTILINE)
+    }
     assert scripts == {name.split()[0] for name in SMALLEST}
 
 
@@ -37,7 +40,7 @@ def test_a_benchmark_finishes(name: str, tmp_path: Path) -> None:
         rows.append(f"album/{photo},{mos}")
     (tmp_path / "labels.csv").write_text("\n".join(["image,mos", *rows, ""]))
     settings, shown = SMALLEST[name]
-    script = HERE / f"{name.split()[0]}.py"
+    script = BENCHMARKS / f"{name.split()[0]}.py"
     command = [sys.executable, script, *shlex.split(settings.format(folder=tmp_path))]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

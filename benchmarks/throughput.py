@@ -1,6 +1,6 @@
 """Measure how fast the program sends requests to a model, compared with the plain ``openai`` client.
 
-    python tests/benchmarks/throughput.py [--images 2000] [--in-flight 64] [--delay 1.0] [--megabytes 1.5]
+    python benchmarks/throughput.py [--images 2000] [--in-flight 64] [--delay 1.0] [--megabytes 1.5]
 
 A server on loopback, in another process, answers after ``--delay`` seconds. The program assesses real files with
 ``assess_many``, each with one question that only a model can answer. This includes reading, hashing, decoding, planning

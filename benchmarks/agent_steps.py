@@ -1,6 +1,6 @@
 """Measure what planning and replanning add to a rating, with a simulated model, on images that fool a tool.
 
-``python tests/benchmarks/agent_steps.py`` prints two tables: for 60 images in which a style (dots, posters, halftones,
+``python benchmarks/agent_steps.py`` prints two tables: for 60 images in which a style (dots, posters, halftones,
 painting, borders) looks like damage to the learned tool, and for 60 damaged images. The simulated model sees the truth:
 its analysis is right, and it rates the quality with an error. So the tables show what the steps do with a good model,
 and nothing about a real one.
@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageFilter, ImageOps
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
 from agenticiqa import AgenticIQA  # noqa: E402
