@@ -320,7 +320,7 @@ class Config(RunSection, AdapterKey, ModelKeys, ImageSettings):  # type: ignore[
 
     def with_backend(
         self,
-        backend: str,
+        backend: str | None,
         api_base: str | None = None,
         api_key_env: str | None = None,
         price: Price | str | None = None,
@@ -330,7 +330,7 @@ class Config(RunSection, AdapterKey, ModelKeys, ImageSettings):  # type: ignore[
         As in a section with a backend of its own, neither an address nor a key nor a price is kept.
 
         Args:
-            backend: "offline", "dspy", or ``provider.model`` such as "openai.gpt-4o".
+            backend: "offline", "dspy", or ``provider.model`` such as "openai.gpt-4o"; ``None`` changes nothing.
             api_base: The address of an OpenAI-compatible server, if the model is not at its provider.
             api_key_env: The environment variable with the key of that server.
             price: The price of the model, if it is not known.
@@ -339,10 +339,14 @@ class Config(RunSection, AdapterKey, ModelKeys, ImageSettings):  # type: ignore[
             The changed configuration.
 
         Raises:
-            ConfigError: The price is invalid.
+            ConfigError: The price is invalid, or the other arguments have no effect, because no model is named.
         """
-        given = {"backend": backend, "api_base": api_base, "api_key_env": api_key_env, "price": price}
-        model = checked(StageConfig, given, f"backend {backend}")
+        server = {"api_base": api_base, "api_key_env": api_key_env, "price": price}
+        if backend in (None, "offline", "dspy") and any(server.values()):
+            raise ConfigError("api_base, api_key_env and price need backend, the name of a model")
+        if backend is None:
+            return self
+        model = checked(StageConfig, {"backend": backend, **server}, f"backend {backend}")
         changes = {key: getattr(model, key) for key in ("backend", *OF_ANOTHER["backend"])}
         return self.model_copy(update={name: s.model_copy(update=changes) for name, s in self.sections.items()})
 

@@ -3,14 +3,14 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cache, partial
+from functools import partial
 from importlib.metadata import version
 from typing import Any, NamedTuple, TextIO
 
 import dspy
 
 from agenticiqa.configs import STAGES, Config, FusionConfig, Price, load_config
-from agenticiqa.configs.options import Effect, ImageSettings
+from agenticiqa.configs.options import Effect
 from agenticiqa.programs.backends.call_log import NO_HISTORY
 from agenticiqa.programs.backends.choice import AMBIENT, without_place
 from agenticiqa.programs.backends.connect import backend_name, connect
@@ -20,7 +20,7 @@ from agenticiqa.programs.fusion.configured import check_prompt, fusion_of
 from agenticiqa.programs.fusion.formula import ScoreFusion
 from agenticiqa.programs.fusion.tool_mean import PlainMean
 from agenticiqa.programs.images import ImageSource
-from agenticiqa.programs.images.pairs import DEFAULT_SETTINGS, Pair
+from agenticiqa.programs.images.pairs import Pair
 from agenticiqa.programs.offline.reference import load_assessed, with_check
 from agenticiqa.programs.offline.stages import (
     EvidenceAnswerer,
@@ -69,37 +69,34 @@ class AgenticIQA(SavedProgram):
     A model set with ``set_lm`` or ``dspy.context`` replaces the configured one.
 
     Args:
-        planner: The stage that plans (``stages.protocols`` describes all four). A stage that is not given asks
-            ``backend``.
+        planner: The stage that plans (``stages.protocols`` describes all four). A stage that is not given is set up
+            by ``config``.
         executor: The stage that collects the evidence.
         summarizer: The stage that answers from the evidence.
         replan: The stage that decides whether to plan again.
         lm: The model of every stage, instead of ``backend``: a ``dspy.LM``, or its name.
-        max_replan_iterations: The most further plans for one question.
-        max_side: The longest side, in pixels, of the copy that a model receives; by default it is not scaled.
-        keep_metadata: Whether a model receives photos with their metadata, such as the GPS position.
-        max_pixels: The most pixels that an image may have.
-        align: Whether to find and undo a shift, a crop or another scale, and compare only what both images show.
-        image_settings: All settings of images; the four arguments above replace single ones.
         backend: A model as a configuration names it ("openai.gpt-4o"); by default DSPy's model is asked (see
             ``backends.choice.models_to_ask``).
         api_base: The address of its server, if it is not at its provider.
         api_key_env: The environment variable with the key of that server.
         price: Its price in USD per million tokens, such as "2.5,10" for input and output, if it is not known.
-        keep_history: Whether to keep DSPy's history (``dspy.inspect_history``, ``lm.history``); in it each image is
-            replaced by its hash and size.
         fusion: How tool scores and the model's probabilities become a score, if no summarizer is given: a
             ``ScoreFusion``, the file of a fusion profile, or "paper" for ``ScoreFusion()``, equations 1 to 4 of the
             paper. By default, tools that the program itself chooses have weights in the tool mean.
+        keep_history: Whether to keep DSPy's history (``dspy.inspect_history``, ``lm.history``); in it each image is
+            replaced by its hash and size.
+        config: All other settings, such as ``Config(max_side=1024)``, and the backend of each stage, unless ``lm`` or
+            ``backend`` is given.
 
     Attributes:
         frozen: The names of the predictors that optimizers do not see (see ``eval.optimize.freeze``).
 
     Raises:
         WrongArgument: A stage cannot be called as one, or ``lm`` or ``backend`` would not be asked or contradict each
-            other, or ``fusion`` or a setting of ``backend`` would not be used.
-        BackendError: The backend is unknown, or its key is missing.
-        ConfigError: A setting of the backend is invalid.
+            other, or ``fusion`` would not be used.
+        BackendError: A backend is unknown, or its key is missing.
+        ConfigError: A setting is invalid, or has no effect without ``backend``.
+        StateError: No tuned prompt of ``config`` fits this program.
         UserError: The fusion profile cannot be used.
     """
 
@@ -111,60 +108,46 @@ class AgenticIQA(SavedProgram):
         replan: protocols.ReplanStage | None = None,
         *,
         lm: dspy.BaseLM | str | None = None,
-        max_replan_iterations: int = 2,
-        max_side: int | None = None,
-        keep_metadata: bool | None = None,
-        max_pixels: int | None = None,
-        align: bool | None = None,
-        image_settings: ImageSettings = DEFAULT_SETTINGS,
         backend: str | None = None,
         api_base: str | None = None,
         api_key_env: str | None = None,
         price: Price | str | None = None,
-        keep_history: bool = False,
         fusion: ScoreFusion | str | os.PathLike[str] | None = None,
+        keep_history: bool = False,
+        config: Config | None = None,
     ) -> None:
         super().__init__()
-        require_stages(planner=planner, executor=executor, summarizer=summarizer, replan=replan)
-        stages = (planner, executor, summarizer, replan)
-        if backend is not None and all(stages):
-            raise WrongArgument(f"backend={backend!r} has no effect, because every stage is given; leave it out")
-        if lm is not None and backend is not None:
-            raise WrongArgument(f"lm and backend={backend!r} both select the model; give only one of them")
-        if fusion is not None and summarizer is not None:
-            raise WrongArgument("fusion has no effect, because the summarizer is given; make the summarizer with it")
-        if backend in (None, "offline") and (api_base or api_key_env or price):
-            raise WrongArgument("api_base, api_key_env and price need backend, the name of a model")
-        config = Config().with_backend(backend or AMBIENT, api_base, api_key_env, price)
+        given = {"planner": planner, "executor": executor, "summarizer": summarizer, "replan": replan}
+        refuse_conflicts(given, lm, backend, fusion)
+        if backend is None and (lm is not None or config is None):
+            backend = AMBIENT
+        config = (config or Config()).with_backend(backend, api_base, api_key_env, price)
         if fusion is not None and not isinstance(fusion, ScoreFusion):
             config = config.model_copy(update={"fusion": FusionConfig.model_validate(os.fspath(fusion))})
-        default = cache(lambda: composed(config, fusion if isinstance(fusion, ScoreFusion) else None))
-        is_plain = fusion.plain_mean if isinstance(fusion, ScoreFusion) else config.fusion.mean == "plain"
-        if executor is not None and is_plain and getattr(executor, "plain_mean", None) != "always":
+        config = config.with_tuned_fusion().in_mode()
+        default = composed(config, fusion if isinstance(fusion, ScoreFusion) else None)
+        self.planner = planner or default.planner
+        self.executor = executor or default.executor
+        self.summarizer = summarizer or default.summarizer
+        self.replan = replan or default.replan
+        if summarizer is None and default.executor.plain_mean == "always" != getattr(self.executor, "plain_mean", None):
             raise WrongArgument(
                 "fusion takes the plain mean of all tools, which the executor computes: make it with "
                 "plain_mean='always'"
             )
-        self.planner = planner or default().planner
-        self.executor = executor or default().executor
-        self.summarizer = summarizer or default().summarizer
-        self.replan = replan or default().replan
-        self.max_replan_iterations = max_replan_iterations
-        own = {"max_side": max_side, "keep_metadata": keep_metadata, "max_pixels": max_pixels, "align": align}
-        changes: dict[str, Any] = {name: value for name, value in own.items() if value is not None}
-        self.image_settings = replace(image_settings, **changes)
-        self.backend = "custom" if any(stages) else backend_name(config)
-        self.keep_history = keep_history
+        self.max_replan_iterations = config.max_replan_iterations
+        self.image_settings = config.image_settings
+        self.keep_history = keep_history or config.keep_history
+        self.backend = "custom" if any(given.values()) else backend_name(config)
         self.version = version("agenticiqa")
         if lm is not None:
-            self._ask(dspy.LM(lm) if isinstance(lm, str) else lm)
-
-    def _ask(self, lm: dspy.BaseLM) -> None:
-        if not isinstance(lm, dspy.BaseLM):
-            raise WrongArgument(f"lm is of type {type(lm).__name__}: give a dspy.LM, or its name")
-        if not self.questions:
-            raise WrongArgument("lm has no effect, because every stage works offline; leave it out")
-        self.set_lm(lm)
+            if not self.questions:
+                raise WrongArgument("lm has no effect, because every stage works offline; leave it out")
+            self.set_lm(dspy.LM(lm) if isinstance(lm, str) else lm)
+        if config.prompts is not None:
+            self.load(config.prompts)
+        if fusion is None:  # prompts that belong to a profile given as an argument may be loaded later
+            check_prompt(config.fusion.profile, self.fusion, scoring_prompt(self).digest)
 
     @classmethod
     def offline(cls, adapter: str | os.PathLike[str] | None = None) -> "AgenticIQA":
@@ -179,7 +162,7 @@ class AgenticIQA(SavedProgram):
         Raises:
             UserError: The adapter cannot be used.
         """
-        return cls.from_config(Config(adapter=None if adapter is None else os.fspath(adapter)))
+        return cls(config=Config(adapter=None if adapter is None else os.fspath(adapter)))
 
     @classmethod
     def from_config(cls, config: str | os.PathLike[str] | Mapping[str, Any] | Config | None = None) -> "AgenticIQA":
@@ -197,23 +180,7 @@ class AgenticIQA(SavedProgram):
             BackendError: A backend is unknown, or its key is missing.
             StateError: No tuned prompt fits this program.
         """
-        config = config if isinstance(config, Config) else load_config(config)
-        config = config.with_tuned_fusion().in_mode()
-        stages = composed(config)
-        program = cls(
-            stages.planner,
-            stages.executor,
-            stages.summarizer,
-            stages.replan,
-            max_replan_iterations=config.max_replan_iterations,
-            image_settings=config.image_settings,
-            keep_history=config.keep_history,
-        )
-        program.backend = backend_name(config)
-        if config.prompts is not None:
-            program.load(config.prompts)
-        check_prompt(config.fusion.profile, program.fusion, scoring_prompt(program).digest)
-        return program
+        return cls(config=config if isinstance(config, Config) else load_config(config))
 
     @property
     def fusion(self) -> ScoreFusion | None:
@@ -543,13 +510,28 @@ class Round:
         return self.result.need_replan
 
 
+def refuse_conflicts(
+    stages: Mapping[str, object], lm: object, backend: str | None, fusion: ScoreFusion | str | os.PathLike[str] | None
+) -> None:
+    """Raise WrongArgument for what is no stage or no model, and for an argument of ``AgenticIQA`` without effect."""
+    require_stages(**stages)
+    if not isinstance(lm, dspy.BaseLM | str | None):
+        raise WrongArgument(f"lm is of type {type(lm).__name__}: give a dspy.LM, or its name")
+    if lm is not None and backend is not None:
+        raise WrongArgument(f"lm and backend={backend!r} both select the model; give only one of them")
+    if backend is not None and all(stages.values()):
+        raise WrongArgument(f"backend={backend!r} has no effect, because every stage is given; leave it out")
+    if fusion is not None and stages["summarizer"] is not None:
+        raise WrongArgument("fusion has no effect, because the summarizer is given; make the summarizer with it")
+
+
 class Stages(NamedTuple):
-    """The four stages of a program."""
+    """The four stages of a program, as a configuration sets them up."""
 
     planner: protocols.PlannerStage
-    executor: protocols.ExecutorStage
-    summarizer: protocols.SummarizerStage
-    replan: protocols.ReplanStage
+    executor: Executor
+    summarizer: Summarizer
+    replan: Replan
 
 
 def composed(config: Config, fusion: ScoreFusion | None = None) -> Stages:

@@ -195,15 +195,10 @@ def test_every_setting_of_images_comes_from_the_configuration_to_the_code_that_l
     config = Config.model_validate({setting: changed})
     passed: list[ImageSettings] = []
     monkeypatch.setattr(reference, "load_checked", lambda *args, **_: passed.append(args[2]) or load_checked(*args))
-    by_file, by_hand = AgenticIQA.from_config(config), AgenticIQA(image_settings=ImageSettings())
+    by_file, by_hand = AgenticIQA(config=config), AgenticIQA.offline()
     by_file(photo, "Is it sharp?")
     assert passed == [replace(ImageSettings(), **{setting: changed})]
     assert (by_file.settings != by_hand.settings) == (setting in Config.keys_with(Effect.ON_RESULTS))
-
-
-def test_single_arguments_replace_the_same_settings_of_images() -> None:
-    both = AgenticIQA(max_side=64, image_settings=ImageSettings(max_side=99, align=True))
-    assert both.image_settings == ImageSettings(max_side=64, align=True)
 
 
 def test_an_image_in_memory_gives_the_result_of_its_file(program: AgenticIQA, photo: Path) -> None:

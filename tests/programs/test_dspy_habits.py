@@ -12,7 +12,7 @@ import pytest
 from dspy.clients.base_lm import GLOBAL_HISTORY
 from PIL import Image
 
-from agenticiqa.configs import STAGES, ConfigError, Price
+from agenticiqa.configs import STAGES, Config, ConfigError, Price
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.call_log import explain_empty_history
 from agenticiqa.programs.errors import BackendError, StateError, UserError, WrongArgument
@@ -160,8 +160,6 @@ NO_STAGES: list[tuple[dict[str, Any], str]] = [
     ({"planner": NoStage()}, "that accepts image, query, reference, feedback"),
     ({"planner": 3}, "got int"),
     ({"lm": 3}, "lm is of type int: give a dspy.LM, or its name"),
-    ({"backend": "offline", "price": "1,2"}, "api_base, api_key_env and price need backend"),
-    ({"api_base": "http://h/v1", "price": "1,2"}, "api_base, api_key_env and price need backend"),
     ({"lm": scripted_lm([])[0], "backend": "openai.gpt-4o"}, "give only one of them"),
     ({**{name: getattr(OFFLINE, name) for name in STAGES}, "lm": scripted_lm([])[0]}, "leave it out"),
 ]
@@ -171,6 +169,22 @@ NO_STAGES: list[tuple[dict[str, Any], str]] = [
 def test_arguments_that_are_not_stages_or_models_are_refused(given: dict[str, Any], why: str) -> None:
     with pytest.raises(WrongArgument, match=why):
         AgenticIQA(**given)
+
+
+@pytest.mark.parametrize("given", [{"backend": "offline", "price": "1,2"}, {"api_base": "http://h/v1"}])
+def test_settings_of_a_model_without_its_name_are_refused(given: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="api_base, api_key_env and price need backend"):
+        AgenticIQA(**given, config=Config())
+
+
+def test_a_configuration_given_to_the_constructor_is_used_whole(photo: Path) -> None:
+    lm, _ = scripted_lm(["{}"])
+    fast = AgenticIQA(lm=lm, config=Config(mode="fast", max_side=64, max_replan_iterations=3, keep_history=True))
+    assert {question.stage for question in fast.questions} == {"planner", "scoring", "answering"}
+    assert (fast.image_settings.max_side, fast.max_replan_iterations, fast.keep_history) == (64, 0, True)
+    assert AgenticIQA(config=Config(adapter=None)).backend == "offline"
+    with pytest.raises(StateError, match="missing"):
+        AgenticIQA(lm=lm, config=Config(prompts="missing"))
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import dspy
 import pytest
 from PIL import Image
 
+from agenticiqa.configs import Config
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.graph import (
     AgenticIQAState,
@@ -105,7 +106,7 @@ def test_images_are_sent_as_the_program_sends_them(photo: Path) -> None:
     lm, engine = scripted_lm(
         by_stage({"assessment": {"quality_level": "Fair", "quality_probs": None, "quality_reasoning": "x"}})
     )
-    program = AgenticIQA(max_side=32)
+    program = AgenticIQA(backend="dspy", config=Config(max_side=32))
     config = {"configurable": {"program": program}}
     with dspy.context(lm=lm):
         summarizer_node(state(photo, RATE, plan(), evidence()), config)

@@ -7,6 +7,7 @@ from typing import Any
 
 import yaml
 
+from agenticiqa import configs
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.graph import AgenticIQAState
@@ -106,7 +107,7 @@ def all_asking(backend: Backend | None, tools: Mapping[str, Tool], max_replan_it
         executor=executor,
         summarizer=Summarizer(Scorer(backend=backend), Answerer(backend=backend)),
         replan=Replan(replan_judge(backend=backend)),
-        max_replan_iterations=max_replan_iterations,
+        config=configs.Config(max_replan_iterations=max_replan_iterations),
     )
 
 

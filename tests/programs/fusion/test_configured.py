@@ -100,6 +100,9 @@ def test_a_profile_of_tuned_prompts_is_used_with_these_and_refused_with_others(t
     written(tmp_path, prompt=scoring_prompt(program).digest, tuned=True, model_error=0.4)
     with pytest.raises(UserError, match="fitted with another tuned scoring prompt"):
         AgenticIQA.from_config(configured(tmp_path))
+    later = AgenticIQA(backend="vllm.test", api_base=SERVER, fusion=tmp_path / "profile.yaml")
+    later.load(tuned)
+    assert scoring_prompt(later) == scoring_prompt(program)
     (tmp_path / "profile.yaml").rename(tuned / "fusion.yaml")
     stage = {"backend": "vllm.test", "api_base": SERVER}
     (tmp_path / "mine.yaml").write_text(yaml.safe_dump({"summarizer": stage, "prompts": "tuned/"}))
