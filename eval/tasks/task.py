@@ -1,14 +1,18 @@
 """Declare the properties of a data set, and read its rows as ``LabeledImage``, checked against them."""
 
 import hashlib
+import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from statistics import fmean
 from typing import Literal
 
 from agenticiqa.eval.datasets import LEAST_SPAN, MISSING_SHOWN, LabeledImage
+from agenticiqa.eval.names import plain
+from agenticiqa.eval.tasks.readers import Cells
 from agenticiqa.programs.errors import UserError
 
 Kind = Literal["full-reference", "no-reference", "AI-generated"]
@@ -36,15 +40,63 @@ class Rated:
 
 
 @dataclass(frozen=True)
+class Fields:
+    """The fields of a label, made of the cells of its row.
+
+    The texts have names of cells in braces. ``image`` and ``reference`` are paths below the archive's folder, and
+    ``content``, the scene, is the image's file name by default. ``std`` and ``pristine`` name columns. ``parts`` is a
+    pattern in the path of the image, in any case; its named groups are cells, too.
+    """
+
+    image: str
+    reference: str | None = None
+    content: str | None = None
+    std: str | None = None
+    distortion: str | None = None
+    level: str | None = None
+    split: str | None = None
+    generator: str | None = None
+    pristine: str | None = None
+    parts: str | None = None
+
+    def row(self, cells: Cells, column: str) -> Rated:
+        """Return a row of the archive; its score is in ``column``. Raises KeyError and ValueError for other cells."""
+        image = self.image.format_map(cells)
+        if self.parts:
+            found = re.search(self.parts, image, re.IGNORECASE)
+            if found is None:
+                raise ValueError(f"{image} is not a name of this data set")
+            cells = {**cells, **found.groupdict()}
+        score, std = float(cells[column]), float(cells[self.std]) if self.std else math.nan
+
+        def text(template: str | None) -> str | None:
+            return template and template.format_map(cells)
+
+        return Rated(
+            image=image,
+            score=score,
+            content=text(self.content) or PurePosixPath(image).name,
+            reference=text(self.reference),
+            std=None if math.isnan(std) else std,
+            distortion=text(self.distortion),
+            level=text(self.level),
+            split=text(self.split),
+            generator=text(self.generator),
+            pristine=bool(self.pristine and cells[self.pristine]),
+        )
+
+
+@dataclass(frozen=True)
 class Task:
     """A data set: how to read its archive, and which properties its labels must have.
 
-    ``folder`` is the archive's top folder and ``files`` are the label files below it. ``scale`` holds the ends of the
-    label column; if ``lower_is_better``, scores are mirrored in the scale to get MOS. ``count`` is the number of images
-    of the whole set. With ``shows_direction``, strengths, undamaged copies or votes in the archive show which end is
-    good, and are checked when it is read; otherwise the direction is only declared. ``source`` describes the download.
-    ``known`` is the end of an image's path, in lower case, with its score in the official table. ``sha256`` has the
-    hashes of the official label files (line ends as LF) by path, if the authors' own repositories provide them.
+    ``folder`` is the archive's top folder and ``files`` are the label files below it. ``read`` gets both and returns
+    the rows, with the score in ``column``. ``scale`` holds the ends of this column; if ``lower_is_better``, scores are
+    mirrored in the scale to get MOS. ``count`` is the number of images of the whole set. With ``shows_direction``,
+    strengths, undamaged copies or votes in the archive show which end is good, and are checked when it is read;
+    otherwise the direction is only declared. ``source`` describes the download. ``known`` is the end of an image's
+    path, in lower case, with its score in the official table. ``sha256`` has the hashes of the official label files
+    (line ends as LF) by path, if the authors' own repositories provide them.
     """
 
     name: str
@@ -57,7 +109,8 @@ class Task:
     scale: tuple[float, float]
     lower_is_better: bool
     count: int
-    read: Callable[[Path], Iterable[Rated]]
+    read: Callable[[Path, Sequence[str]], Iterable[Cells]]
+    fields: Fields
     shows_direction: bool = False
     known: tuple[str, float] | None = None
     sha256: Mapping[str, str] = field(default_factory=dict)
@@ -71,6 +124,14 @@ class Task:
     def scale_text(self) -> str:
         """Return the ends of the label column, as ``1..5``."""
         return "..".join(f"{end:g}" for end in self.scale)
+
+
+def by_name(*tasks: Task) -> dict[str, Task]:
+    """Return the rows by name. Raises ValueError for two names that differ only in case, blanks and hyphens."""
+    names = [plain(task.name) for task in tasks]
+    if repeated := [task.name for task in tasks if names.count(plain(task.name)) > 1]:
+        raise ValueError(f"eval/tasks/catalog.py: two rows have one name, {' and '.join(repeated)}; rename one of them")
+    return {task.name: task for task in tasks}
 
 
 def archive_of(task: Task, root: Path) -> Path:
@@ -94,7 +155,7 @@ def read_task(task: Task, root: Path, *, partial: bool = False) -> list[LabeledI
     """
     folder = archive_of(task, root)
     try:
-        rows = list(task.read(folder))
+        rows = [task.fields.row(cells, task.column) for cells in task.read(folder, task.files)]
     except (OSError, KeyError, ValueError, IndexError, TypeError) as error:
         raise UserError(
             f"{task.name}: {' or '.join(task.files)} in {folder} does not have the documented format "

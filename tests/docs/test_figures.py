@@ -32,10 +32,7 @@ from agenticiqa.eval.optimize.search import AGAIN, GAINLESS, LOOK
 from agenticiqa.eval.questions.agenticiqa_eval import AGENTICIQA_EVAL
 from agenticiqa.eval.report import run_differences
 from agenticiqa.eval.research.curve_fit import CEILING, MIN_POINTS
-from agenticiqa.eval.tasks.agiqa3k import AGIQA3K
-from agenticiqa.eval.tasks.biq2021 import BIQ2021
-from agenticiqa.eval.tasks.clive import CLIVE
-from agenticiqa.eval.tasks.live_r2 import LIVE_R2
+from agenticiqa.eval.tasks.catalog import TASKS
 from agenticiqa.programs.backends.capabilities import FEWER_LOGPROBS, REFUSED
 from agenticiqa.programs.backends.connect import FEWEST_REASONING_TOKENS
 from agenticiqa.programs.backends.cores import WORKERS
@@ -153,10 +150,10 @@ FIGURES: dict[str, list[tuple[str, object]]] = {
     ],
     "offline-accuracy.md": [
         *((part, held_out(*row)) for row, part in HELD_OUT.items()),
-        ("CLIVE, photos | 550 of {:,}", CLIVE.count),
-        ("BIQ2021, photos | 8,799 of {:,}", BIQ2021.count),
-        ("LIVE r2, distorted photos | 72 of {:,}", LIVE_R2.count),
-        ("AGIQA-3K, AI-generated | 1,493 of {:,}", AGIQA3K.count),
+        ("CLIVE, photos | 550 of {:,}", TASKS["clive"].count),
+        ("BIQ2021, photos | 8,799 of {:,}", TASKS["biq2021"].count),
+        ("LIVE r2, distorted photos | 72 of {:,}", TASKS["live-r2"].count),
+        ("AGIQA-3K, AI-generated | 1,493 of {:,}", TASKS["agiqa3k"].count),
         ("a longer side below {} pixels", SMALL_PHOTO),
     ],
     "questions.md": [

@@ -2,7 +2,7 @@
 
 import hashlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,8 @@ from scipy.io import savemat
 from agenticiqa.eval.datasets import LabeledImage, MosScale
 from agenticiqa.eval.tasks.catalog import TASKS
 from agenticiqa.eval.tasks.labeled_set import labeled_images
-from agenticiqa.eval.tasks.task import Rated, labels_sha256, missing_files, other_files, read_task
+from agenticiqa.eval.tasks.readers import Cells
+from agenticiqa.eval.tasks.task import by_name, labels_sha256, missing_files, other_files, read_task
 from agenticiqa.programs.errors import UserError
 from support import archives
 
@@ -152,6 +153,18 @@ def test_every_set_has_a_tiny_archive_here() -> None:
     assert {*ARCHIVES, "live-r2", "live-r2-original"} == {*TASKS}
 
 
+def test_two_sets_of_one_name_are_refused() -> None:
+    with pytest.raises(ValueError, match="two rows have one name, bid and B-ID; rename one of them"):
+        by_name(TASKS["bid"], replace(TASKS["spaq"], name="B-ID"))
+
+
+def test_a_name_that_the_set_does_not_have_is_refused(tmp_path: Path) -> None:
+    folder = archives.kadid10k(tmp_path)
+    with (folder / "dmos.csv").open("a") as file:
+        file.write("I01_01.png,I01.png,4.57,0.25\n")
+    assert "images/I01_01.png is not a name of this data set" in refused("kadid10k", tmp_path)
+
+
 def test_scores_that_fall_with_quality_are_refused(tmp_path: Path) -> None:
     archives.kadid10k(tmp_path, scores=(1.2, 1.5, 4.33, 4.57))
     assert "the least damaged images have a mean of 1.35" in refused("kadid10k", tmp_path)
@@ -279,9 +292,9 @@ def test_a_mirrored_table_is_refused_by_a_known_score(name: str, tmp_path: Path)
     task = TASKS[name]
     low, high = task.scale
 
-    def mirrored(folder: Path) -> Iterator[Rated]:
-        for row in task.read(folder):
-            yield replace(row, score=low + high - row.score)
+    def mirrored(folder: Path, files: Sequence[str]) -> Iterator[Cells]:
+        for cells in task.read(folder, files):
+            yield {**cells, task.column: low + high - float(cells[task.column])}
 
     with pytest.raises(UserError, match="in the official table"):
         read_task(replace(task, read=mirrored), tmp_path, partial=True)
