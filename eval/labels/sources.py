@@ -123,6 +123,11 @@ def _readable(data: Path, rows: Iterator[tuple[str, Cells]]) -> Iterator[tuple[s
         raise UserError(f"{data}: cannot be read as a table of labels ({kind}, UTF-8): {why}") from error
 
 
+# pandas would lose what messages need: the line of a row after blank lines or a cell of several lines, and where a
+# quotation mark is misplaced. It takes a surplus cell for an index, fills the keys that other JSON rows have with NaN,
+# and reads a Parquet file with embedded images as a whole; ``datasets`` first copies all of them into its cache.
+
+
 def _csv_rows(path: Path) -> Iterator[tuple[str, Cells]]:
     with open_text(path, newline="") as file:
         table = read_csv(file, str(path))
@@ -145,7 +150,7 @@ def _parquet_rows(path: Path) -> Iterator[tuple[str, Cells]]:
 
     with open_regular(path) as file, ParquetFile(file) as table:
         batches = table.iter_batches(batch_size=64)
-        for number, row in _numbered(batches, _classes_of_schema(table.schema_arrow)):
+        for number, row in _numbered(batches, table.schema_arrow):
             yield f"row {number}", row
 
 
@@ -187,30 +192,26 @@ def _of_hub(address: str) -> Source:
 def _dataset_rows(dataset: Any) -> Iterator[tuple[str, Cells]]:
     """Yield the rows of a Dataset, or of all splits of a DatasetDict, without decoding images."""
     for split, part in dataset.items() if isinstance(dataset, dict) else [(None, dataset)]:
-        for number, row in _numbered(part.with_format("arrow").iter(64), _classes(part.features)):
+        for number, row in _numbered(part.with_format("arrow").iter(64), part.features.arrow_schema):
             if split is None:
                 yield f"row {number}", row
             else:
                 yield f"row {number} of {split}", {"split": split, **row}
 
 
-def _classes_of_schema(schema: Any) -> Mapping[str, Sequence[str]]:
-    """Return the names of the classes by column, as ``datasets`` writes them into the schema of a Parquet file."""
+def _class_names(schema: Any) -> Mapping[str, Sequence[str]]:
+    """Return the names of the classes by column, as ``datasets`` writes them into an Arrow schema."""
     if b"huggingface" not in (schema.metadata or {}):
         return {}
-    from datasets import Features
+    from datasets import ClassLabel, Features
 
-    return _classes(Features.from_arrow_schema(schema))
-
-
-def _classes(features: Any) -> Mapping[str, Sequence[str]]:
-    from datasets import ClassLabel
-
-    return {name: feature.names for name, feature in features.items() if isinstance(feature, ClassLabel)}
+    features = Features.from_arrow_schema(schema).items()
+    return {name: feature.names for name, feature in features if isinstance(feature, ClassLabel)}
 
 
-def _numbered(batches: Iterable[Any], classes: Mapping[str, Sequence[str]]) -> Iterator[tuple[int, Cells]]:
+def _numbered(batches: Iterable[Any], schema: Any) -> Iterator[tuple[int, Cells]]:
     """Yield the rows of Arrow batches, from 1, with the name of each class in place of its code; -1 is no class."""
+    classes = _class_names(schema)
     rows = (row for batch in batches for row in batch.to_pylist())
     for number, row in enumerate(rows, 1):
         codes = ((name, row[name], names) for name, names in classes.items())
