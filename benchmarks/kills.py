@@ -78,9 +78,9 @@ def rows_of(run: Path) -> list[dict[str, Any]]:
     if (run / "results.jsonl").exists():
         lines = (run / "results.jsonl").read_bytes().split(b"\n")[:-1]
         return [json.loads(line) for line in lines]
-    from agenticiqa.programs.scale.table import shard_rows
+    from agenticiqa.programs.scale.table import ShardFolder
 
-    return [*shard_rows(run)] if [*run.glob("shard-*.parquet")] else []
+    return [*ShardFolder(run).rows()] if [*run.glob("shard-*.parquet")] else []
 
 
 def outcome(run: Path) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from agenticiqa.programs.batch.find_jobs import FoundJobs, find_jobs
 from agenticiqa.programs.batch.fit_fusion import RELIABLE_FROM, fit_rows, fitted_text
 from agenticiqa.programs.batch.fit_inputs import rows_with_fit_inputs
 from agenticiqa.programs.batch.job import Job
-from agenticiqa.programs.batch.plan_run import offsets_of_latest
+from agenticiqa.programs.batch.plan_run import saved_rows
 from agenticiqa.programs.batch.results_file import ResultsFile, Row
 from agenticiqa.programs.cli.batching import check_batches, print_estimate, print_expected, within_batches
 from agenticiqa.programs.cli.options import config_from, given, limits_from, workers_from
@@ -129,15 +129,15 @@ def _assessed(args: Namespace, config: Config, jobs: list[Job], file: Path) -> t
                 f"stopped; {summary.not_assessed} images were not rated; run the same command again to continue {file}"
             )
             return None
-        return [*results.rows(offsets_of_latest(jobs, results, plan.settings))], len(summary.failed)
+        return [row for _, row in saved_rows(jobs, results, plan.settings)], len(summary.failed)
 
 
 def _read(file: Path) -> Iterator[Row]:
-    from agenticiqa.programs.scale.table import result_rows  # a late import, as it loads pyarrow
+    from agenticiqa.programs.scale.table import store_at  # a late import, as it loads pyarrow
 
     expected = "expected results of 'assess --jsonl' or of 'evaluate' (results.jsonl)"
     try:
-        yield from result_rows(file)
+        yield from store_at(file).rows()
     except OSError as error:
         raise UserError(f"{printable_path(file)}: cannot be read ({error.strerror}); {expected}") from error
     except UserError as error:

@@ -10,8 +10,8 @@ from agenticiqa.eval.report.page.kept_run import KeptRun, read_run
 from agenticiqa.eval.report.page.pages import page_text, report_of
 from agenticiqa.eval.report.rating_tables import numbers
 from agenticiqa.eval.report.run_scores import names_of
-from agenticiqa.programs.batch.job import Job
-from agenticiqa.programs.batch.results_file import question_of
+from agenticiqa.programs.batch.results_file import Row
+from agenticiqa.programs.batch.store import results_in
 from agenticiqa.programs.cli.output_paths import check_outputs, write_all
 from agenticiqa.programs.cli.overview import results_view
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
@@ -52,23 +52,19 @@ def run(args: Namespace) -> int:
 
 def _show_results(args: Namespace) -> int:
     """Write the contact sheet and the table of saved results of ``assess``, or print the images by score."""
-    from agenticiqa.programs.scale.table import result_rows  # an import of pyarrow
+    from agenticiqa.programs.scale.table import store_at  # an import of pyarrow
 
-    entries, failed = {}, []
-    for place in args.runs:
-        for row in result_rows(place):
-            if row.get("error") is not None:
-                failed.append(f"{row['image']}: {row['error']}")
-                continue
-            row |= {name: _found(row[name], place.parent) for name in ("image", "reference", "map") if row.get(name)}
-            entries[Job(row["image"], question_of(row), row.get("reference"))] = entry_of(row)
+    failed: list[str] = []
+    rows = (_with_found(row, place.parent) for place in args.runs for row in store_at(place).rows())
+    entries = {job: entry_of(row) for job, row in results_in(rows, failed)}
     in_order = dict(sorted(entries.items(), key=lambda item: worst_key(item[1])))
     return OK if show(args, results_view(in_order, failed)) else SOME_FAILED
 
 
-def _found(name: str, folder: Path) -> str:
-    """Return the path of a file that a row names relative to the current folder or to the folder of the results."""
-    return name if os.path.exists(name) or not (folder / name).exists() else str(folder / name)
+def _with_found(row: Row, folder: Path) -> Row:
+    """Return a row with paths of its files, which it names relative to the current folder or to that of the results."""
+    found = {name: str(folder / row[name]) for name in ("image", "reference", "map") if row.get(name)}
+    return row | {name: path for name, path in found.items() if os.path.exists(path) and not os.path.exists(row[name])}
 
 
 def together(runs: Sequence[KeptRun]) -> Table:

@@ -155,18 +155,21 @@ def find_finished(jobs: Sequence[Job], results: ResultsFile, settings: Mapping[s
     return resume(results.outlines(), wanted, row_identifier({identity.image for identity in wanted.values()}, results))
 
 
-def offsets_of_latest(jobs: Sequence[Job], results: ResultsFile, settings: Mapping[str, Any]) -> list[int]:
-    """Return the offset of the last result of each job in the file, in ascending order.
+def saved_rows(jobs: Sequence[Job], results: ResultsFile, settings: Mapping[str, Any]) -> Iterator[tuple[Job, Row]]:
+    """Yield each job that has a result in the file with its last result, in the order of the file.
 
-    Jobs are distinguished and matched with rows as in ``find_finished``; a job without a result has no offset.
+    Jobs are distinguished and matched with rows as in ``find_finished``.
     """
-    wanted = {identity_of(job, fingerprint_of(job, settings)) for job in jobs}
+    wanted = {identity_of(job, fingerprint_of(job, settings)): job for job in jobs}
     identify = row_identifier({identity.image for identity in wanted}, results)
     last: dict[Identity, int] = {}
     for offset, row in results.outlines():
         if "error" not in row and (identity := identify(row)) in wanted:
             last[identity] = offset
-    return sorted(last.values())
+    in_order = sorted(last, key=last.__getitem__)
+    yield from zip(
+        (wanted[identity] for identity in in_order), results.rows(map(last.__getitem__, in_order)), strict=True
+    )
 
 
 def row_identifier(images: Collection[str], results: ResultsFile) -> Callable[[Row], Identity]:

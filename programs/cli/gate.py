@@ -83,10 +83,10 @@ def _run_on_results(policy: GatePolicy, places: Sequence[str], args: Namespace) 
 
 def _verdicts(policy: GatePolicy, places: Sequence[str]) -> Iterator[GateResult]:
     """Yield the verdict on each saved result; the file of an image is read only for conditions on files."""
-    from agenticiqa.programs.scale.table import result_rows  # an import of pyarrow
+    from agenticiqa.programs.scale.table import store_at  # an import of pyarrow
 
     distortions = refused_distortions(policy)
-    for row in (row for place in places for row in result_rows(place, ROW_COLUMNS)):
+    for row in (row for place in places for row in store_at(place).rows(ROW_COLUMNS)):
         result = GateResult(one_line(row["image"]))
         if row.get("error") is not None:
             result.reasons["undecodable"] = one_line(row["error"])

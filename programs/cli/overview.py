@@ -1,15 +1,14 @@
 """Show all results of ``assess`` together: a contact sheet, a CSV, the worst images, a limit for the score."""
 
-import os
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from agenticiqa.programs.backends.cores import available_cores
 from agenticiqa.programs.batch.job import Job
-from agenticiqa.programs.batch.plan_run import RunPlan, absolute, offsets_of_latest, row_identifier
-from agenticiqa.programs.batch.results_file import ResultsFile, Row, question_of
+from agenticiqa.programs.batch.plan_run import saved_rows
+from agenticiqa.programs.batch.results_file import Row
 from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.output_paths import write_all
 from agenticiqa.programs.cli.printable import counted, print_error
@@ -57,17 +56,23 @@ class Overview(Sink):
 
     def close(self) -> int:
         """Write and print the requested outputs; return OK, BELOW, UNSCORED, or SOME_FAILED for an unwritten file."""
-        if self._state.results and self._state.kept_file:
-            self._entries |= entries_in(self._state.results, self._state.plan)
-        args, entries = self._args, dict(sorted(self._entries.items(), key=lambda item: worst_key(item[1])))
-        in_order = [*entries.values()]
-        view = results_view(entries, self._state.summary.failed)
-        done = write_all(files_of(args, view))
-        if done and not any(done) and not (args.json or args.jsonl):
-            print_instead(view)
-        if args.worst:
-            render.print_table(lowest([entry for entry in in_order if entry.score is not None][: args.worst]))
-        return worst(OK if all(done) else SOME_FAILED, _status_below(in_order, args.fail_under))
+        state = self._state
+        if state.results and (file := state.kept_file):
+            self._entries |= entries_in(saved_rows(state.plan.jobs, state.results, state.plan.settings), file)
+        return show_all(self._args, self._entries, state.summary.failed)
+
+
+def show_all(args: Namespace, entries: Entries, failed: Sequence[str]) -> int:
+    """Write and print the requested outputs; return OK, BELOW, UNSCORED, or SOME_FAILED for an unwritten file."""
+    entries = dict(sorted(entries.items(), key=lambda item: worst_key(item[1])))
+    in_order = [*entries.values()]
+    view = results_view(entries, failed)
+    done = write_all(files_of(args, view))
+    if done and not any(done) and not (args.json or args.jsonl or args.parquet):
+        print_instead(view)
+    if args.worst:
+        render.print_table(lowest([entry for entry in in_order if entry.score is not None][: args.worst]))
+    return worst(OK if all(done) else SOME_FAILED, _status_below(in_order, args.fail_under))
 
 
 def results_view(entries: Entries, failed: Sequence[str]) -> View:
@@ -83,18 +88,12 @@ def results_view(entries: Entries, failed: Sequence[str]) -> View:
     )
 
 
-def entries_in(results: ResultsFile, plan: RunPlan) -> Entries:
-    """Return an entry for each job of the plan that has a result in the file, with the settings of this run.
-
-    A path in a row is relative to the current folder or to the folder of the file, as with ``--resume``.
-    """
-    by_path = {(absolute(job.name, os.getcwd()), job.asked): job for job in plan.jobs}
-    identify = row_identifier({image for image, _ in by_path}, results)
+def entries_in(rows: Iterable[tuple[Job, Row]], place: Path | str) -> Entries:
+    """Return an entry for each result that was saved in ``place``; an invalid row is reported and left out."""
     entries: Entries = {}
-    for row in results.rows(offsets_of_latest(plan.jobs, results, plan.settings)):
-        job = by_path[identify(row).image, question_of(row)]
+    for job, row in rows:
         if why := fault_of(row):
-            print_error(f"{printable_path(results.path)}: the row of {job.name} is invalid and was left out ({why})")
+            print_error(f"{printable_path(place)}: the row of {job.name} is invalid and was left out ({why})")
             continue
         entries[job] = replace(entry_of(row), image=job.name)
     return entries

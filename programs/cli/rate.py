@@ -20,7 +20,7 @@ from agenticiqa.programs.images.files import printable_path
 from agenticiqa.programs.images.finding import OWN
 from agenticiqa.programs.page.rating import ScoredPhoto, rating_page, showings
 from agenticiqa.programs.result import Assessment
-from agenticiqa.programs.scale.table import result_rows
+from agenticiqa.programs.scale.table import store_at
 from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
 
 COLUMNS = ("image", "quality_score")
@@ -36,7 +36,7 @@ def run(args: Namespace) -> int:
     inputs = find_jobs([args.album], DEFAULT_QUERY, args.reference)
     print_error(*inputs.not_assessed)
     check_outputs(args, inputs.jobs)
-    rows = result_rows(args.scores, COLUMNS) if args.scores else _assessed(inputs, args.workers)
+    rows = store_at(args.scores).rows(COLUMNS) if args.scores else _assessed(inputs, args.workers)
     photos = _scored(inputs, [*rows], os.path.dirname(args.scores or ""))
     if lacking := len(inputs.jobs) - len(photos):
         print_error(f"{album}: no score for {counted(lacking, 'photo')} of {len(inputs.jobs)}; the page lacks them")

@@ -157,7 +157,7 @@ def _is_current(folder: ShardFolder, planned: PlannedShard, question: SharedQues
     if "://" in planned.file:
         return True
     shard = Shard(**orjson.loads(folder.read(PLAN, planned.start, planned.end)))
-    rows = {row["place"]: row for row in folder.rows(planned.number, ("place", "image_sha256", "reference_sha256"))}
+    rows = {row["place"]: row for row in folder.of_shard(planned.number, ("place", "image_sha256", "reference_sha256"))}
     jobs = enumerate(jobs_of(shard, question, Counter()))
     try:
         return all(is_unchanged(job, rows.pop(place, {})) for place, job in jobs) and not rows

@@ -177,7 +177,7 @@ class ShardAssessor:
         own = run_fingerprint(self.run.settings), shard.digest(self.run.question)
         if stamp is None or stamp.complete or (stamp.fingerprint, stamp.digest) != own:
             return {}
-        rows = self.folder.rows(shard.number, SCHEMA.names)
+        rows = self.folder.of_shard(shard.number, SCHEMA.names)
         return {columns["place"]: row_of(columns) for columns in rows if columns["error"] is None}
 
     def _keep(self, state: _OpenShard, job: _PlacedJob, outcome: Row | Exception) -> None:

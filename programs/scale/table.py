@@ -18,7 +18,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from agenticiqa.programs.batch.results_file import latest_rows
+from agenticiqa.programs.batch.store import SavedLines, Store
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import write_atomically
 from agenticiqa.programs.result_row import AssessedRow
@@ -88,7 +88,10 @@ class ShardStamp:
 
 
 class ShardFolder:
-    """The folder of a run's shards: a path, or an address that fsspec supports (``s3://bucket/scores``)."""
+    """The folder of a run's shards: a path, or an address that fsspec supports (``s3://bucket/scores``).
+
+    It is a ``batch.store.Store``, in which no row replaces another one.
+    """
 
     def __init__(self, place: str | Path) -> None:
         self.place = str(place).rstrip("/") or "/"
@@ -108,7 +111,19 @@ class ShardFolder:
         with ThreadPoolExecutor(READERS) as pool:
             return dict(zip(numbers, pool.map(self._stamp, numbers), strict=True))
 
-    def rows(self, number: int, columns: Sequence[str] | None = None) -> Iterator[Row]:
+    def rows(self, columns: Sequence[str] | None = None) -> Iterator[Row]:
+        """Yield the rows of all shards in order, one file after the other: complete, or these columns only.
+
+        Raises UserError for a folder without shards.
+        """
+        numbers = self.shards()
+        if not numbers:
+            raise UserError(f"{self.place}: found no shards; write them with agenticiqa assess ... --parquet")
+        for number in numbers:
+            for row in self.of_shard(number, columns):
+                yield {name: _value(name, value) for name, value in row.items()} if columns else row
+
+    def of_shard(self, number: int, columns: Sequence[str] | None = None) -> Iterator[Row]:
         """Yield the rows of a shard in order: complete, as in JSON lines, or ``columns`` as they are in the file.
 
         Raises UserError for a file that is not a shard of results.
@@ -165,29 +180,9 @@ class ShardFolder:
         return f"{self._root}/{name}"
 
 
-def result_rows(place: str | Path, columns: Sequence[str] | None = None) -> Iterator[Row]:
-    """Return the rows of a folder of shards or of a file of JSON lines.
-
-    Only ``columns`` of shards are read. Rows of a file that later rows replace are left out (``latest_rows``).
-    Raises UserError for a folder without shards, and OSError for a file that cannot be read.
-    """
-    if is_shard_folder(place) or Path(place).is_dir():
-        return shard_rows(place, columns)
-    return latest_rows(Path(place))
-
-
-def shard_rows(place: str | Path, columns: Sequence[str] | None = None) -> Iterator[Row]:
-    """Yield the rows of all shards in a folder, in order, one file after the other: complete, or these columns only.
-
-    Raises UserError for a folder without shards.
-    """
-    folder = ShardFolder(place)
-    numbers = folder.shards()
-    if not numbers:
-        raise UserError(f"{folder.place}: found no shards; write them with agenticiqa assess ... --parquet")
-    for number in numbers:
-        for row in folder.rows(number, columns):
-            yield {name: _value(name, value) for name, value in row.items()} if columns else row
+def store_at(place: str | Path) -> Store:
+    """Return the saved results at a place: a folder of shards, or a file of JSON lines."""
+    return ShardFolder(place) if is_shard_folder(place) or Path(place).is_dir() else SavedLines(Path(place))
 
 
 def columns_of(row: Mapping[str, Any]) -> Row:

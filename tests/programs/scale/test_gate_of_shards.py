@@ -8,7 +8,7 @@ import pytest
 
 from agenticiqa.eval.cli import main
 from agenticiqa.programs.batch.results_file import ResultsFile
-from agenticiqa.programs.scale.table import shard_rows
+from agenticiqa.programs.scale.table import ShardFolder
 from support.shards import png, run_of
 
 
@@ -30,7 +30,7 @@ def two_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_json_lines_are_read_as_the_same_rows_in_shards(two_runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("policy.yaml").write_text("min_score: 3\n")
     with ResultsFile(Path("a.jsonl")) as results:
-        for row in shard_rows("a"):
+        for row in ShardFolder("a").rows():
             results.append({**row, "quality_score": 1.0} if "error" not in row else row)
             results.append(row)  # which replaces the one before
     shown = []
@@ -63,7 +63,7 @@ def test_gate_reads_kept_results(two_runs: Path, capsys: pytest.CaptureFixture[s
 def test_report_writes_the_page_of_kept_results(two_runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The page is that of assess --html, also if the files are below the folder of the results."""
     with ResultsFile(Path("a.jsonl")) as results:
-        for row in shard_rows("a"):
+        for row in ShardFolder("a").rows():
             results.append(row)
     Path("elsewhere").mkdir()
     os.chdir("elsewhere")

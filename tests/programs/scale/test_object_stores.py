@@ -15,7 +15,7 @@ import fsspec
 import pytest
 
 from agenticiqa.programs.scale.names import SUCCESS
-from agenticiqa.programs.scale.table import ShardFolder, shard_rows
+from agenticiqa.programs.scale.table import ShardFolder
 from support.shards import png, run_of, write_tar
 
 pytestmark = pytest.mark.slow
@@ -81,7 +81,7 @@ def store(request: pytest.FixtureRequest) -> str:
 
 
 def scores(place: str) -> list[tuple[str, Any]]:
-    return [(row["image"], row["quality_score"]) for row in shard_rows(place)]
+    return [(row["image"], row["quality_score"]) for row in ShardFolder(place).rows()]
 
 
 def test_images_are_read_from_and_shards_written_to_a_store(

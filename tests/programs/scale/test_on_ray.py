@@ -15,7 +15,7 @@ from agenticiqa.programs.backends.limits import Limits
 from agenticiqa.programs.scale.limits import GO, HALTED, WAIT, LimitActor
 from agenticiqa.programs.scale.run_shards import NO_FILE, RunOfShards, run_shards
 from agenticiqa.programs.scale.shard_assessor import ShardRun
-from agenticiqa.programs.scale.table import shard_rows
+from agenticiqa.programs.scale.table import ShardFolder
 from support.instant import InstantIQA, instant
 from support.shards import QUESTION, png, run_of
 
@@ -91,7 +91,7 @@ def on_ray(output: str, workers: int, make: Any = instant) -> RunOfShards:
 
 
 def rows(output: str) -> list[tuple[str, float]]:
-    return [(row["image"], row["quality_score"]) for row in shard_rows(output)]
+    return [(row["image"], row["quality_score"]) for row in ShardFolder(output).rows()]
 
 
 @pytest.mark.ray
@@ -129,6 +129,6 @@ def test_ray_and_threads_give_the_same_rows_for_photos_as_one_process(album: Pat
     for name, options in runners.items():
         command = ["assess", *photos, "--parquet", name, "--no-cache", "--shard-images", "2", *options]
         assert main(command) == 0
-    alone, *others = [[untimed(row) for row in shard_rows(name)] for name in runners]
+    alone, *others = [[untimed(row) for row in ShardFolder(name).rows()] for name in runners]
     assert len(alone) == 3
     assert others == [alone, alone]

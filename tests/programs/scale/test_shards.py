@@ -27,7 +27,7 @@ from agenticiqa.programs.scale.open_shard import jobs_of
 from agenticiqa.programs.scale.plan_shards import SharedQuestion, plan_shards
 from agenticiqa.programs.scale.run_shards import NO_FILE, RunOfShards, assess_here, run_shards
 from agenticiqa.programs.scale.shard_assessor import ShardAssessor, ShardRun
-from agenticiqa.programs.scale.table import SCHEMA, ShardFolder, columns_of, row_of, shard_rows
+from agenticiqa.programs.scale.table import SCHEMA, ShardFolder, columns_of, row_of
 from support.instant import InstantIQA, instant
 from support.shards import QUESTION, png, run_of, write_tar
 
@@ -43,7 +43,7 @@ def album(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def scores(output: str = "scores") -> dict[str, float | None]:
-    rows = [*shard_rows(output)]
+    rows = [*ShardFolder(output).rows()]
     assert len({row["image"] for row in rows}) == len(rows)
     return {row["image"]: row.get("quality_score") for row in rows}
 
@@ -166,7 +166,7 @@ def test_an_image_that_cannot_be_assessed_has_a_row_with_its_error(album: Path) 
     (album / "broken.png").write_bytes(b"none")
     Path("rows.csv").write_text("image,query\nalbum/1.png,\ngone.png,\nhttps://example.org/a.png,\n")
     ended = run_of(["album/broken.png", "rows.csv"])
-    rows = {row["image"]: row for row in shard_rows("scores")}
+    rows = {row["image"]: row for row in ShardFolder("scores").rows()}
     assert "found text that begins with 'none'" in rows["album/broken.png"]["error"]
     assert "no such file" in rows["gone.png"]["error"]
     assert "web addresses are not fetched" in rows["https://example.org/a.png"]["error"]
@@ -178,7 +178,7 @@ def test_an_image_in_the_index_but_not_in_the_tar_has_a_row(album: Path) -> None
     index = {"key": ["000", "001", "002", "003"], "status": ["success", "success", "success", "failed_to_download"]}
     pq.write_table(pa.table(index), album / "00000.parquet")
     run_of(["album/00000.tar"])
-    rows = [*shard_rows("scores")]
+    rows = [*ShardFolder("scores").rows()]
     assert [row["image"] for row in rows] == [
         "album/00000.tar/000.png",
         "album/00000.tar/002.png",

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agenticiqa.eval.cli import main
-from agenticiqa.programs.scale.table import shard_rows
+from agenticiqa.programs.scale.table import ShardFolder
 from support.fake_server import fake_server
 from support.rated_album import Rater, make_album, rating_configuration
 
@@ -34,14 +34,14 @@ def test_a_limit_ends_the_run_and_the_next_run_sends_only_the_remaining_requests
         assert "the limit of 20 calls is reached" in message
         assert "run the same command again to continue" in message
         assert len(server.requests) <= 20
-        assert len([row for row in shard_rows(out) if "error" not in row]) >= 6
+        assert len([row for row in ShardFolder(out).rows() if "error" not in row]) >= 6
         assert main(in_shards) == 0
         requests = len(server.requests)
         assert main([*asked, "--jsonl", str(lines)]) == 0
         # An image whose calls the limit cut off begins anew, one for each of the 4 workers at most.
         assert len(server.requests) - requests <= requests <= len(server.requests) - requests + 4
         expected = {digits(json.loads(line)) for line in lines.read_text().splitlines()}
-        assert {digits(row) for row in shard_rows(out)} == expected
+        assert {digits(row) for row in ShardFolder(out).rows()} == expected
         assert len(expected) == IMAGES
         for name, rows in {"shards": out, "lines": lines}.items():
             assert main(["calibrate", "fusion", str(rows), "--out", str(tmp_path / f"{name}.yaml")]) == 0
