@@ -168,13 +168,14 @@ RAW_CSV = Option(
     "write texts to CSV unchanged. By default, an apostrophe is put before a text that a spreadsheet could run as a "
     "formula (it begins with = + - or @), and control characters become blanks",
     bool,
+    with_shards=True,
 )
 
 
 def table_files(html: Option | None = None, csv: str = "write the table as CSV (-: stdout)") -> Options:
     """Return the options for the files of a table, with other help for the page and for CSV where these show more."""
     page = Option("--html FILE", "write the table as an HTML page, which loads nothing from the network", Path)
-    return (
+    options = (
         html or replace(page, writes=Writes.PAGE),
         Option("--csv FILE", csv, Path, writes=Writes.FILE),
         RAW_CSV,
@@ -183,6 +184,7 @@ def table_files(html: Option | None = None, csv: str = "write the table as CSV (
             "--latex FILE", "write the table as LaTeX, for the package booktabs (-: stdout)", Path, writes=Writes.FILE
         ),
     )
+    return tuple(replace(option, with_shards=True) for option in options)
 
 
 CONTACT_SHEET = Option(
@@ -309,12 +311,20 @@ ASSESS: Options = (
     Group(
         (
             *table_files(CONTACT_SHEET, "write a table with one row per image (-: stdout)"),
-            Option("--worst N", "print the N images with the lowest scores", int, at_least=1, writes=Writes.STDOUT),
+            Option(
+                "--worst N",
+                "print the N images with the lowest scores",
+                int,
+                at_least=1,
+                writes=Writes.STDOUT,
+                with_shards=True,
+            ),
             Option(
                 "--fail-under SCORE",
                 "exit with status 4 if an image scores below SCORE (1 to 5), and with 3 if an image has no score. "
                 "Results are shown as usual",
                 float,
+                with_shards=True,
             ),
         ),
         "overview",

@@ -9,19 +9,22 @@ from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.connect import workers_for
 from agenticiqa.programs.backends.run_context import within
 from agenticiqa.programs.batch.plan_run import run_settings
+from agenticiqa.programs.batch.store import results_in
 from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.commands import COMMANDS
 from agenticiqa.programs.cli.options import given, models_of, print_models, settings_from
 from agenticiqa.programs.cli.output_paths import check_outputs
+from agenticiqa.programs.cli.overview import check_overview, entries_in, show_all, wants_overview
 from agenticiqa.programs.cli.printable import print_error, print_note
 from agenticiqa.programs.cli.sinks import print_incomplete, print_unfitted
-from agenticiqa.programs.cli.status import OK, SOME_FAILED, UNSCORED
+from agenticiqa.programs.cli.status import OK, SOME_FAILED, UNSCORED, worst
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import one_line
 from agenticiqa.programs.scale.names import written_in
 from agenticiqa.programs.scale.plan_shards import SharedQuestion
 from agenticiqa.programs.scale.run_shards import RunOfShards, assess_here, run_shards
 from agenticiqa.programs.scale.shard_assessor import ShardOutcome, ShardRun
+from agenticiqa.programs.scale.table import ShardFolder
 
 
 def run(args: Namespace) -> int:
@@ -29,6 +32,7 @@ def run(args: Namespace) -> int:
     others = tuple(option for option in flat(COMMANDS[args.command].options) if not option.with_shards)
     if unsuitable := given(args, others):
         raise UserError(f"{unsuitable[0]} does not work with --parquet: leave it out, or use --jsonl")
+    check_overview(args)
     config, workers, limits = settings_from(args)
     check_outputs(args, (), config, written=written_in(args.parquet))
     settings = run_settings(AgenticIQA.from_config(config), config)
@@ -57,7 +61,14 @@ def run(args: Namespace) -> int:
     rated = ended.figures["assessed"] - ended.figures["unscored"]
     queries = {} if args.options else {args.query: rated}
     print_unfitted(config, queries, rated, args.parquet)
-    return status
+    return worst(status, _show_overview(args, ended)) if wants_overview(args) else status
+
+
+def _show_overview(args: Namespace, ended: RunOfShards) -> int:
+    """Show all results in the folder together, also those of earlier runs; return the status for them."""
+    failed = [*ended.problems, *ended.set_aside.values()]
+    rows = ShardFolder(args.parquet).rows() if ended.stamps else ()
+    return show_all(args, entries_in(results_in(rows, failed), args.parquet), failed)
 
 
 def _reported(ended: RunOfShards, folder: str) -> int:
