@@ -4,10 +4,12 @@ A key is declared once, as a field of one of the classes below. ``Config`` inher
 class accepts it as an option. The module is plain Python, so that --help does not load pydantic.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, replace
+from dataclasses import fields as dataclass_fields
 from enum import Enum, auto
-from typing import Annotated, Any, Literal, TypeAlias, get_args, get_type_hints
+from inspect import get_annotations
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from annotated_types import Ge, MinLen
 
@@ -54,33 +56,50 @@ class Writes(Enum):
 
 
 @dataclass(frozen=True)
-class Option:
-    """An option or argument of a command.
+class Group:
+    """Options under one title in the help; with ``one_of``, at most one of them can be given."""
 
-    ``form`` is shown in the help, such as ``--max-side PIXELS``; a form without dashes is an argument. ``dest`` is the
-    name of the value in the parsed arguments, by default the name of the flag. A switch has the ``type`` bool. With
-    ``choices`` the value is one of them. With ``several`` the option can be repeated, and its value is a list. With
-    ``key`` the option sets the key ``dest`` of the configuration. ``writes`` is set for each option that names or asks
-    for an output: such places are checked before the first image, and two outputs on stdout are refused.
+    title: str | None = None
+    about: str | None = None
+    one_of: bool = False
+    required: bool = False
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option or argument of a command, in the annotation of the field that holds its value.
+
+    ``form`` is shown in the help, such as ``--max-side PIXELS``; a form without dashes is an argument. ``nargs`` is
+    that of argparse, for an argument. The value is one of ``choices``, if given. A ``counted`` switch can be repeated,
+    and one with ``negatable`` has a second form with "no". ``writes`` is set for each option that names or asks for an
+    output: such places are checked before the first image, and two outputs on stdout are refused.
 
     ``with_shards`` says that the option has its effect in ``assess --parquet``, too, which keeps neither all images nor
     all results in memory. Any other option of ``assess`` is refused there. A key always has its effect, because it may
     also stand in the configuration.
+
+    The other attributes follow from the field: its ``name``; the ``type`` of its value, or of each in a list, by which
+    a switch is a bool; its ``default``; whether it is ``required``; the bound ``at_least`` from ``Ge``; ``groups``, the
+    outermost first; and ``key``, whether it sets the key of this name in the configuration. With ``several`` the
+    option can be repeated, and its value is a list.
     """
 
     form: str
     help: str
-    type: Any = str
-    default: Any = None
     nargs: str | int | None = None
     choices: tuple[str, ...] = ()
-    dest: str = ""
-    several: bool = False
-    required: bool = False
-    at_least: float | None = None
-    key: bool = False
+    counted: bool = False
+    negatable: bool = False
     writes: Writes | None = None
     with_shards: bool = False
+    name: str = ""
+    type: Any = str
+    default: Any = None
+    required: bool = False
+    several: bool = False
+    at_least: float | None = None
+    groups: tuple[Group, ...] = ()
+    key: bool = False
 
     @property
     def flags(self) -> tuple[str, ...]:
@@ -88,55 +107,81 @@ class Option:
         return tuple(word for word in self.form.split() if word.startswith("-"))
 
     @property
-    def unset(self) -> Any:
-        """The value of an option that is not given; ``None`` for a key, so that the configuration decides."""
-        return False if self.type is bool and not (self.key or self.several) else self.default
-
-    @property
     def metavar(self) -> str:
         """The placeholder of the value, such as ``PIXELS``; empty for a switch."""
         return self.form if not self.flags else " ".join(self.form.split()[len(self.flags) :])
 
-    @property
-    def name(self) -> str:
-        """The name of the value in the parsed arguments."""
-        return self.dest or self.flags[-1].removeprefix("--").replace("-", "_")
-
 
 @dataclass(frozen=True)
-class Group:
-    """Options under one title in the help; with ``one_of``, at most one of them can be given."""
+class Keys:
+    """Keys of the configuration that a command has as options, in the annotation of the field before them."""
 
-    options: "Options"
-    title: str | None = None
-    about: str | None = None
-    one_of: bool = False
-    required: bool = False
+    declared_in: tuple[type, ...]
+    groups: tuple[Group, ...] = ()
 
 
-Options: TypeAlias = "tuple[Option | Group, ...]"
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Arguments:
+    """The options and arguments of a command: a subclass declares one in the annotation of each field.
+
+    Attributes:
+        argv: All words of the command line.
+        keys: The keys of the configuration that options set, by name; an option that is not given sets none.
+    """
+
+    argv: Sequence[str] = ()
+    keys: Mapping[str, Any] = field(default_factory=dict)
 
 
-def flat(options: Options) -> Iterator[Option]:
-    """Yield the options, also those in groups."""
-    for option in options:
-        if isinstance(option, Group):
-            yield from flat(option.options)
-        else:
-            yield option
+def options_of(arguments: type[Arguments]) -> tuple[Option, ...]:
+    """Return the options of a command: those that the class adds, then those of its bases, in their order.
 
-
-def keys(fields: type) -> tuple[Option, ...]:
-    """Return the options that the fields of a class declare; an option that is not given changes no key."""
-    options = []
-    for name, hint in get_type_hints(fields, include_extras=True).items():
-        (option,) = (part for part in hint.__metadata__ if isinstance(part, Option))
-        kind = next(part for part in (*get_args(hint.__origin__), hint.__origin__) if part is not type(None))
-        choices = get_args(hint.__origin__) if isinstance(kind, str) else ()
-        least = next((part.ge for part in hint.__metadata__ if isinstance(part, Ge)), None)
-        kinds: dict[str, Any] = {"type": str if choices else kind, "choices": choices, "at_least": least}
-        options.append(replace(option, dest=name, key=True, with_shards=True, **kinds))
+    A field that the class declares anew, with another help or group, keeps its place.
+    """
+    hints, options = get_type_hints(arguments, include_extras=True), []
+    defaults = {each.name: each for each in dataclass_fields(arguments)}
+    added = {base: get_annotations(base).keys() - _inherited(base) for base in arguments.__mro__}
+    names = [name for base in arguments.__mro__ for name in get_annotations(base) if name in added[base]]
+    for name in names:
+        marks = getattr(hints[name], "__metadata__", ())
+        groups = tuple(mark for mark in marks if isinstance(mark, Group))
+        for mark in marks:
+            if isinstance(mark, Keys):
+                options += [replace(key, groups=mark.groups) for each in mark.declared_in for key in keys(each)]
+            elif isinstance(mark, Option):
+                default = defaults[name].default
+                required = default is MISSING
+                option = _of_field(mark, name, hints[name])
+                options.append(replace(option, default=None if required else default, required=required, groups=groups))
     return tuple(options)
+
+
+def _inherited(arguments: type) -> set[str]:
+    return {name for base in arguments.__mro__[1:] for name in get_annotations(base)}
+
+
+def keys(declared_in: type) -> tuple[Option, ...]:
+    """Return the options for the keys that the fields of a class declare; they have no default."""
+    hints = get_type_hints(declared_in, include_extras=True)
+    return tuple(
+        replace(_of_field(mark, name, hint), key=True, with_shards=True)
+        for name, hint in hints.items()
+        for mark in hint.__metadata__
+        if isinstance(mark, Option)
+    )
+
+
+def _of_field(option: Option, name: str, hint: Any) -> Option:
+    """Return an option with what the annotation of its field says."""
+    kind = next(part for part in (*get_args(hint.__origin__), hint.__origin__) if part is not type(None))
+    choices = option.choices
+    if get_origin(hint.__origin__) is Literal:
+        kind, choices = str, get_args(hint.__origin__)
+    several = list in (get_origin(hint.__origin__), get_origin(kind))
+    if get_origin(kind) is list:
+        (kind,) = get_args(kind)
+    least: Any = next((mark.ge for mark in hint.__metadata__ if isinstance(mark, Ge)), None)
+    return replace(option, name=name, type=kind, choices=choices, several=several, at_least=least)
 
 
 @dataclass(frozen=True)

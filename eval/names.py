@@ -13,7 +13,7 @@ MOS_RANGE_HELP = (
     "map LOW to 1 (bad) and HIGH to 5 (excellent). Default: the first of 0..1, 1..5 and 0..100 that contains all "
     "scores. If the scores cover less than a quarter of it, give this option"
 )
-TUNED_STAGES = ("scoring", "answering", "detection", "all")
+Stage = Literal["scoring", "answering", "detection", "all"]
 Optimizer = Literal["reflect", "gepa"]
 OPTIMIZERS: tuple[Optimizer, ...] = get_args(Optimizer)
 

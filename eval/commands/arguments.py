@@ -1,24 +1,31 @@
 """Declare the options and the help of the commands that evaluate and tune, as ``programs/cli/arguments.py`` does."""
 
-from argparse import BooleanOptionalAction
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Annotated, Any
 
-from agenticiqa.configs.options import Group, Option, Options, Writes
-from agenticiqa.eval.names import GROUPS, MOS_RANGE_HELP, OPTIMIZERS, SCORER_FORMS, TUNED_STAGES
+from annotated_types import Ge
+
+from agenticiqa.configs.options import Arguments, FusionKey, Group, Keys, Option, Writes
+from agenticiqa.eval.names import GROUPS, MOS_RANGE_HELP, SCORER_FORMS, Optimizer, Stage
 from agenticiqa.programs.cli.arguments import (
     BATCHED,
-    COMPARE_IMAGES,
+    CSV,
     DRY_RUN,
-    JSON_TABLE,
+    HTML,
     MODELS,
-    MODELS_FUSED,
+    OF_MODELS,
     QUERY,
     RAW_CSV,
-    TABLE,
     WITHOUT_MODEL,
-    WORKERS_OPTION,
-    table_files,
+    BatchedOptions,
+    CompareImagesOptions,
+    LoggedOptions,
+    RunOptions,
+    TableOptions,
 )
+from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
 
 OUT_HELP = "file to write (default: %(default)s)"
 DATA_HELP = (
@@ -122,229 +129,317 @@ examples:
 exit status: 0 the copy is complete, 1 labels or files are missing, 2 wrong usage
 """
 
-MOS_RANGE = Option("--mos-range LOW HIGH", MOS_RANGE_HELP, float)
+MOS_RANGE = Option("--mos-range LOW HIGH", MOS_RANGE_HELP)
 NAME = Option(
-    "--name NAME",
-    "name of a run in the tables (repeatable: once per run, in their order; default: its folder)",
-    several=True,
+    "--name NAME", "name of a run in the tables (repeatable: once per run, in their order; default: its folder)"
 )
-LABELS: Options = (
-    Option(
-        "--root DIR",
-        "for a public data set, the folder into which you unpacked its archive. For your own table, the folder to "
-        "which its image paths are relative (default: folder of the table)",
-        Path,
-    ),
-    Option("--split NAME", "use only the rows of this split (column split)"),
-    Option("--partial", "accept an incomplete copy of a data set; rows with missing files are skipped", bool),
-    Group(
-        (
-            Option("--image-column NAME", "column of the image paths (default: image, filename, ...)"),
-            Option(
-                "--reference-column NAME", "column of the references, or none (default: reference, ref_img, hq, ...)"
-            ),
-            Option("--mos-column NAME", "column of the scores (default: mos, score, ...)"),
-            Option(
-                "--lower-is-better",
-                "declare whether low scores mean good quality, as in most DMOS. Low scores are then mirrored. By "
-                "default, higher is better; the command stops if a column named DMOS or the images contradict that",
-                BooleanOptionalAction,
-            ),
-            MOS_RANGE,
-            Option("--keep-raters", "also use ratings of people who agree neither with others nor themselves", bool),
-        ),
-        "own data",
-        "How to read your own table.",
-    ),
-)
-OF_THE_PROGRAM: Options = (QUERY, MODELS_FUSED)  # options that a scorer does not use
+OWN_DATA = Group("own data", "How to read your own table.")
 
-EVALUATE: Options = (
-    Option(
-        "TASK",
-        f"labeled images: {DATA_HELP}. Or the name of a question benchmark. With several tasks, the mean of their "
-        "results is also reported",
-        Path,
-        nargs="+",
-        dest="tasks",
-    ),
-    *LABELS,
-    Option(
-        "--limit N",
-        "use only the first N rows, for a quick trial. If RUN has a report on more rows, that report is kept and the "
-        "new one is named report-first-N",
-        int,
-        at_least=1,
-    ),
-    QUERY,
-    Option("--scorer S", f"evaluate this instead of the program: {SCORER_FORMS}"),
-    Option("--scorer-lower-is-better", "with --scorer module:function: lower values mean better quality", bool),
-    Option(
-        "--shorter-side PIXELS", "with --scorer: first downscale larger images to this shorter side", int, at_least=1
-    ),
-    Option("--by", "also print the results for each value of this column (report.md has all columns)", choices=GROUPS),
-    Option(
-        "--splits N|FILE",
-        "also report the median SRCC and PLCC over the test sets of N random 80/20 splits, the usual protocol in "
-        "papers. All images of one scene are in the same part. A CSV FILE "
-        'defines the splits: a column image, and one column per split with "test" for test images',
-    ),
-    Option("--baselines", "also measure every embedded metric of overall quality (in RUN/baseline-NAME)", bool),
-    MODELS_FUSED,
-    Option(
-        "--out RUN",
-        "folder of the results (default: runs/<data>-<backend>). Run the same command again to continue there. With "
-        "several tasks, each has a subfolder",
-        Path,
-        writes=Writes.FOLDER,
-    ),
-    WORKERS_OPTION,
-    DRY_RUN,
-    BATCHED,
-    RAW_CSV,
-    Option(
-        "--circular",
-        "for question benchmarks (see `agenticiqa datasets`): ask each question in all rotations of its options; it is "
-        "correct only if all answers are correct",
-        bool,
-    ),
-)
-PAGE_OF_IMAGES = Option(
-    "--html FILE",
-    "write a page with the tables and, for images, with the images and their damage maps side by side",
-    Path,
-    writes=Writes.SHEET,
-)
-COMPARE: Options = (
-    Option(
-        "RUN|IMAGE",
-        "two or more runs: folders that `evaluate --out` wrote, with one data set or several. Or two or more image "
-        "files",
-        Path,
-        nargs="+",
-        dest="runs",
-    ),
-    NAME,
-    JSON_TABLE,
-    *table_files(PAGE_OF_IMAGES, "write the first table as CSV to FILE, the others beside it; - prints only the first"),
-    *COMPARE_IMAGES,
-)
-REPORT_PAGE = Option(
-    "--html FILE",
-    "write a page with tables, charts and all images (copied to a folder beside it)",
-    Path,
-    writes=Writes.SHEET,
-)
-REPORT: Options = (
-    Option(
-        "RUN",
-        "folder that `evaluate --out` wrote; or results of assess (--jsonl, --parquet)",
-        Path,
-        nargs="+",
-        dest="runs",
-    ),
-    NAME,
-    MOS_RANGE,
-    JSON_TABLE,
-    *table_files(REPORT_PAGE, "write the table as CSV, unrounded, with the ends of the intervals (-: stdout)"),
-)
-DATASETS: Options = (
-    Option("NAME", "describe this data set (default: list all)", nargs="?", dest="name"),
-    Option("--root DIR", "check the copy in this folder, which holds the unpacked archive", Path),
-    *TABLE,
-)
-FORCE = Option("--force", "replace existing files", bool)
-CALIBRATE_ADAPTER: Options = (
-    Option("LABELS", f"{DATA_HELP}. Or pairs (columns better, worse). {SEVERAL_HELP}", Path, nargs="+", dest="labels"),
-    Option("--out FILE", OUT_HELP, Path, Path("adapter.npz"), writes=Writes.FILE),
-    Option(
-        "--mos-out FILE",
-        "also write the MOS of the images as a table (.csv) that all commands read",
-        Path,
-        writes=Writes.FILE,
-    ),
-    FORCE,
-    Option("--save-anyway", "save the adapter even if it does not clearly improve held-out scores", bool),
-    *LABELS,
-    WITHOUT_MODEL,
-)
-CALIBRATE_FUSION: Options = (
-    Option(
-        "PHOTOS|SCORES",
-        "photos (files or folders) to rate with a model, or results of a finished run (.jsonl, or a folder of "
-        "--parquet). You can add labels: a table with the columns image and mos, or a public data set",
-        Path,
-        nargs="+",
-        dest="data",
-    ),
-    Option("--out FILE", OUT_HELP, Path, Path("fusion.yaml"), writes=Writes.FILE),
-    FORCE,
-    Option("--no-labels", "ignore the MOS in results of evaluate", bool),
-    *LABELS,
-    WORKERS_OPTION,
-    DRY_RUN,
-    BATCHED,
-    MODELS,
-)
-OPTIMIZE: Options = (
-    Option("DATA", f"labeled images: {DATA_HELP}. Or the name of a question benchmark", Path, dest="labels"),
-    Option(
-        "--out DIR",
-        "folder for the prompts, the fusion profile and the report",
-        Path,
-        required=True,
-        writes=Writes.FOLDER,
-    ),
-    Option(
-        "--stage",
-        "stage to tune (default: %(default)s). With scoring or all, DATA needs MOS; with answering, it "
-        "must be a question benchmark; with detection, it needs a column distortion",
-        choices=TUNED_STAGES,
-        default="scoring",
-    ),
-    Option("--budget N", "largest number of assessments in the search (default: %(default)s)", int, 400, at_least=1),
-    Option(
-        "--starts N",
-        "write N proposals first, and continue from the best one (default: %(default)s)",
-        int,
-        3,
-        at_least=1,
-    ),
-    Option("--from FILE", "start from these tuned prompts: the folder that optimize wrote, or a file", dest="warm"),
-    Option(
-        "--optimizer",
-        "reflect (default): a model rewrites the instructions from the images with the largest errors, and a second "
-        "measurement confirms an improvement. gepa: DSPy's GEPA",
-        choices=OPTIMIZERS,
-        default="reflect",
-    ),
-    Option(
-        "--held-out SHARE",
-        "fraction of the scenes held out to compare old and new prompts (default: %(default)s)",
-        float,
-        0.4,
-    ),
-    Option("--seed N", "random seed of the split and of the search (default: %(default)s)", int, 0),
-    WORKERS_OPTION,
-    Option(
-        "--log-dir DIR",
-        "folder of finished assessments; a search continues from those there (default: OUT/search)",
-        Path,
-        writes=Writes.FOLDER,
-    ),
-    DRY_RUN,
-    Group(
-        (
-            Option("--reflection-backend R", "the model, such as openai.gpt-4o"),
-            Option("--reflection-api-base URL", "its OpenAI-compatible server (not needed for a known provider)"),
-            Option("--reflection-key-env NAME", "environment variable with the key of that server"),
-            Option(
-                "--reflection-price IN,OUT", "its price in USD per million tokens, such as 2.5,10, if it is not known"
-            ),
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LabelOptions(Arguments):
+    """The options that say how labels are read."""
+
+    root: Annotated[
+        Path | None,
+        Option(
+            "--root DIR",
+            "for a public data set, the folder into which you unpacked its archive. For your own table, the folder to "
+            "which its image paths are relative (default: folder of the table)",
         ),
-        "reflection model",
-        "It writes the instructions.",
-    ),
-    *LABELS,
-    MODELS,
-)
+    ] = None
+    split: Annotated[str | None, Option("--split NAME", "use only the rows of this split (column split)")] = None
+    partial: Annotated[
+        bool, Option("--partial", "accept an incomplete copy of a data set; rows with missing files are skipped")
+    ] = False
+    image_column: Annotated[
+        str | None, Option("--image-column NAME", "column of the image paths (default: image, filename, ...)"), OWN_DATA
+    ] = None
+    reference_column: Annotated[
+        str | None,
+        Option("--reference-column NAME", "column of the references, or none (default: reference, ref_img, hq, ...)"),
+        OWN_DATA,
+    ] = None
+    mos_column: Annotated[
+        str | None, Option("--mos-column NAME", "column of the scores (default: mos, score, ...)"), OWN_DATA
+    ] = None
+    lower_is_better: Annotated[
+        bool | None,
+        Option(
+            "--lower-is-better",
+            "declare whether low scores mean good quality, as in most DMOS. Low scores are then mirrored. By default, "
+            "higher is better; the command stops if a column named DMOS or the images contradict that",
+            negatable=True,
+        ),
+        OWN_DATA,
+    ] = None
+    mos_range: Annotated[list[float] | None, MOS_RANGE, OWN_DATA] = None
+    keep_raters: Annotated[
+        bool,
+        Option("--keep-raters", "also use ratings of people who agree neither with others nor themselves"),
+        OWN_DATA,
+    ] = False
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ProgramOptions(RunOptions):
+    """The options of ``evaluate`` that a scorer does not use."""
+
+    query: Annotated[str, QUERY] = DEFAULT_QUERY
+    keys: Annotated[Mapping[str, Any], Keys((*OF_MODELS, FusionKey), (MODELS,))] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class EvaluateOptions(LabelOptions, ProgramOptions, BatchedOptions):
+    """The options of ``evaluate``."""
+
+    tasks: Annotated[
+        list[Path],
+        Option(
+            "TASK",
+            f"labeled images: {DATA_HELP}. Or the name of a question benchmark. With several tasks, the mean of their "
+            "results is also reported",
+            nargs="+",
+        ),
+    ]
+    limit: Annotated[
+        int | None,
+        Option(
+            "--limit N",
+            "use only the first N rows, for a quick trial. If RUN has a report on more rows, that report is kept and "
+            "the new one is named report-first-N",
+        ),
+        Ge(1),
+    ] = None
+    scorer: Annotated[str | None, Option("--scorer S", f"evaluate this instead of the program: {SCORER_FORMS}")] = None
+    scorer_lower_is_better: Annotated[
+        bool, Option("--scorer-lower-is-better", "with --scorer module:function: lower values mean better quality")
+    ] = False
+    shorter_side: Annotated[
+        int | None,
+        Option("--shorter-side PIXELS", "with --scorer: first downscale larger images to this shorter side"),
+        Ge(1),
+    ] = None
+    by: Annotated[
+        str | None,
+        Option(
+            "--by", "also print the results for each value of this column (report.md has all columns)", choices=GROUPS
+        ),
+    ] = None
+    splits: Annotated[
+        str | None,
+        Option(
+            "--splits N|FILE",
+            "also report the median SRCC and PLCC over the test sets of N random 80/20 splits, the usual protocol in "
+            "papers. All images of one scene are in the same part. A CSV FILE "
+            'defines the splits: a column image, and one column per split with "test" for test images',
+        ),
+    ] = None
+    baselines: Annotated[
+        bool, Option("--baselines", "also measure every embedded metric of overall quality (in RUN/baseline-NAME)")
+    ] = False
+    out: Annotated[
+        Path | None,
+        Option(
+            "--out RUN",
+            "folder of the results (default: runs/<data>-<backend>). Run the same command again to continue there. "
+            "With several tasks, each has a subfolder",
+            writes=Writes.FOLDER,
+        ),
+    ] = None
+    raw_csv: Annotated[bool, RAW_CSV] = False
+    circular: Annotated[
+        bool,
+        Option(
+            "--circular",
+            "for question benchmarks (see `agenticiqa datasets`): ask each question in all rotations of its options; "
+            "it is correct only if all answers are correct",
+        ),
+    ] = False
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CompareOptions(CompareImagesOptions):
+    """The options of ``compare``."""
+
+    runs: Annotated[
+        list[Path],
+        Option(
+            "RUN|IMAGE",
+            "two or more runs: folders that `evaluate --out` wrote, with one data set or several. Or two or more image "
+            "files",
+            nargs="+",
+        ),
+    ]
+    name: Annotated[list[str] | None, NAME] = None
+    html: Annotated[
+        Path | None,
+        replace(
+            HTML,
+            help="write a page with the tables and, for images, with the images and their damage maps side by side",
+            writes=Writes.SHEET,
+        ),
+    ] = None
+    csv: Annotated[
+        Path | None,
+        replace(CSV, help="write the first table as CSV to FILE, the others beside it; - prints only the first"),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ReportOptions(LoggedOptions, TableOptions):
+    """The options of ``report``."""
+
+    runs: Annotated[
+        list[Path],
+        Option("RUN", "folder that `evaluate --out` wrote; or results of assess (--jsonl, --parquet)", nargs="+"),
+    ]
+    name: Annotated[list[str] | None, NAME] = None
+    mos_range: Annotated[list[float] | None, MOS_RANGE] = None
+    html: Annotated[
+        Path | None,
+        replace(
+            HTML,
+            help="write a page with tables, charts and all images (copied to a folder beside it)",
+            writes=Writes.SHEET,
+        ),
+    ] = None
+    csv: Annotated[
+        Path | None,
+        replace(CSV, help="write the table as CSV, unrounded, with the ends of the intervals (-: stdout)"),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DatasetsOptions(LoggedOptions, TableOptions):
+    """The options of ``datasets``."""
+
+    name: Annotated[str | None, Option("NAME", "describe this data set (default: list all)", nargs="?")] = None
+    root: Annotated[
+        Path | None, Option("--root DIR", "check the copy in this folder, which holds the unpacked archive")
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CalibrateOptions(LabelOptions):
+    """The options of both commands ``calibrate``."""
+
+    force: Annotated[bool, Option("--force", "replace existing files")] = False
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CalibrateAdapterOptions(CalibrateOptions, LoggedOptions):
+    """The options of ``calibrate adapter``."""
+
+    labels: Annotated[
+        list[Path],
+        Option("LABELS", f"{DATA_HELP}. Or pairs (columns better, worse). {SEVERAL_HELP}", nargs="+"),
+    ]
+    out: Annotated[Path, Option("--out FILE", OUT_HELP, writes=Writes.FILE)] = Path("adapter.npz")
+    mos_out: Annotated[
+        Path | None,
+        Option(
+            "--mos-out FILE",
+            "also write the MOS of the images as a table (.csv) that all commands read",
+            writes=Writes.FILE,
+        ),
+    ] = None
+    save_anyway: Annotated[
+        bool, Option("--save-anyway", "save the adapter even if it does not clearly improve held-out scores")
+    ] = False
+    workers: Annotated[int | None, WITHOUT_MODEL, Ge(1)] = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CalibrateFusionOptions(CalibrateOptions, BatchedOptions):
+    """The options of ``calibrate fusion``."""
+
+    data: Annotated[
+        list[Path],
+        Option(
+            "PHOTOS|SCORES",
+            "photos (files or folders) to rate with a model, or results of a finished run (.jsonl, or a folder of "
+            "--parquet). You can add labels: a table with the columns image and mos, or a public data set",
+            nargs="+",
+        ),
+    ]
+    out: Annotated[Path, Option("--out FILE", OUT_HELP, writes=Writes.FILE)] = Path("fusion.yaml")
+    no_labels: Annotated[bool, Option("--no-labels", "ignore the MOS in results of evaluate")] = False
+    batch: Annotated[bool, BATCHED] = False
+
+
+REFLECTION = Group("reflection model", "It writes the instructions.")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class OptimizeOptions(LabelOptions, RunOptions):
+    """The options of ``optimize``."""
+
+    labels: Annotated[Path, Option("DATA", f"labeled images: {DATA_HELP}. Or the name of a question benchmark")]
+    out: Annotated[
+        Path,
+        Option("--out DIR", "folder for the prompts, the fusion profile and the report", writes=Writes.FOLDER),
+    ]
+    stage: Annotated[
+        Stage,
+        Option(
+            "--stage",
+            "stage to tune (default: %(default)s). With scoring or all, DATA needs MOS; with answering, it "
+            "must be a question benchmark; with detection, it needs a column distortion",
+        ),
+    ] = "scoring"
+    budget: Annotated[
+        int, Option("--budget N", "largest number of assessments in the search (default: %(default)s)"), Ge(1)
+    ] = 400
+    starts: Annotated[
+        int,
+        Option("--starts N", "write N proposals first, and continue from the best one (default: %(default)s)"),
+        Ge(1),
+    ] = 3
+    warm: Annotated[
+        str | None,
+        Option("--from FILE", "start from these tuned prompts: the folder that optimize wrote, or a file"),
+    ] = None
+    optimizer: Annotated[
+        Optimizer,
+        Option(
+            "--optimizer",
+            "reflect (default): a model rewrites the instructions from the images with the largest errors, and a "
+            "second measurement confirms an improvement. gepa: DSPy's GEPA",
+        ),
+    ] = "reflect"
+    held_out: Annotated[
+        float,
+        Option(
+            "--held-out SHARE",
+            "fraction of the scenes held out to compare old and new prompts (default: %(default)s)",
+        ),
+    ] = 0.4
+    seed: Annotated[int, Option("--seed N", "random seed of the split and of the search (default: %(default)s)")] = 0
+    log_dir: Annotated[
+        Path | None,
+        Option(
+            "--log-dir DIR",
+            "folder of finished assessments; a search continues from those there (default: OUT/search)",
+            writes=Writes.FOLDER,
+        ),
+    ] = None
+    dry_run: Annotated[bool, DRY_RUN] = False
+    reflection_backend: Annotated[
+        str | None, Option("--reflection-backend R", "the model, such as openai.gpt-4o"), REFLECTION
+    ] = None
+    reflection_api_base: Annotated[
+        str | None,
+        Option("--reflection-api-base URL", "its OpenAI-compatible server (not needed for a known provider)"),
+        REFLECTION,
+    ] = None
+    reflection_key_env: Annotated[
+        str | None,
+        Option("--reflection-key-env NAME", "environment variable with the key of that server"),
+        REFLECTION,
+    ] = None
+    reflection_price: Annotated[
+        str | None,
+        Option("--reflection-price IN,OUT", "its price in USD per million tokens, such as 2.5,10, if it is not known"),
+        REFLECTION,
+    ] = None

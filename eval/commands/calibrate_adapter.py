@@ -3,7 +3,6 @@
 import io
 import shlex
 import sys
-from argparse import Namespace
 from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -19,6 +18,7 @@ from scipy.sparse.csgraph import connected_components
 
 from agenticiqa.configs.user_files import read_regular
 from agenticiqa.eval.calibrate.adapter_fit import RULE, GivenLabels, conformal_spread, fit_adapter, helps, label_weights
+from agenticiqa.eval.commands.arguments import CalibrateAdapterOptions
 from agenticiqa.eval.commands.label_options import labels_to_fit
 from agenticiqa.eval.intervals import accuracy, difference_interval, interval, rmse_interval
 from agenticiqa.eval.labels.raters import write_mos
@@ -54,7 +54,7 @@ class Seen(NamedTuple):
     kinds: list[str]
 
 
-def run(args: Namespace) -> int:
+def run(args: CalibrateAdapterOptions) -> int:
     """Fit an adapter, print its gain on held-out labels, and save it if the gain is significant."""
     out = args.out
     for file in filter(None, (out, args.mos_out)):
@@ -110,7 +110,7 @@ def run(args: Namespace) -> int:
     return OK
 
 
-def _scores(args: Namespace) -> tuple[GivenLabels, dict[Path, Seen], str]:
+def _scores(args: CalibrateAdapterOptions) -> tuple[GivenLabels, dict[Path, Seen], str]:
     """Return the scores in tables, with their images, and a digest of them; print what is known about the raters."""
     read = labels_to_fit(args)
     for rater in read.panel.raters:
@@ -138,7 +138,7 @@ def _scores(args: Namespace) -> tuple[GivenLabels, dict[Path, Seen], str]:
     )
 
 
-def _pairs(args: Namespace) -> tuple[GivenLabels, dict[Path, Seen], str] | None:
+def _pairs(args: CalibrateAdapterOptions) -> tuple[GivenLabels, dict[Path, Seen], str] | None:
     """Return the comparisons of tables with columns better and worse in the form of ``_scores``, else ``None``."""
     if not all(map(holds_labels, args.labels)):
         return None

@@ -1,13 +1,13 @@
 """Fit a fusion profile to photos that a model rates, or to the rows of a finished run, with or without labels."""
 
 import sys
-from argparse import Namespace
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 from pathlib import Path
 
 from agenticiqa.configs import Config
-from agenticiqa.eval.commands.arguments import LABELS
+from agenticiqa.configs.options import options_of
+from agenticiqa.eval.commands.arguments import CalibrateFusionOptions, LabelOptions
 from agenticiqa.eval.commands.label_options import labels_named, sorted_by_kind
 from agenticiqa.eval.commands.shared import continuing
 from agenticiqa.eval.datasets import LabeledImage, MosScale, mos_scale
@@ -32,10 +32,10 @@ from agenticiqa.programs.images.files import printable_path, sha256_of
 from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
 
 
-def run(args: Namespace) -> int:
+def run(args: CalibrateFusionOptions) -> int:
     """Fit the profile and write it; print on stderr the images that could not be rated."""
     out, source = args.out, sorted_by_kind(args.data)
-    for_labels = given(args, LABELS, but=["--mos-range"] if source.rows else [])
+    for_labels = given(args, options_of(LabelOptions), but=["--mos-range"] if source.rows else [])
     if for_labels and not source.labels:
         raise UserError(f"{for_labels[0]} is for labels; remove it, or name a table of labels or a data set")
     if out.exists() and not args.force and not args.dry_run:
@@ -109,7 +109,9 @@ def _jobs(photos: Sequence[Path], labeled: Sequence[LabeledImage]) -> tuple[list
     return jobs, len(search.problems)
 
 
-def _assessed(args: Namespace, config: Config, jobs: list[Job], file: Path) -> tuple[list[Row], int] | None:
+def _assessed(
+    args: CalibrateFusionOptions, config: Config, jobs: list[Job], file: Path
+) -> tuple[list[Row], int] | None:
     """Print the cost, rate the images that are not in ``file``, and return the rows and the number of failed images.
 
     Returns ``None`` if a limit or an outage ended the run before all images were rated.

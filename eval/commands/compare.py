@@ -1,16 +1,16 @@
 """``agenticiqa compare``: compare runs of ``evaluate`` on their common items, or compare images."""
 
 import shlex
-from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
-from agenticiqa.eval.commands.arguments import NAME
+from agenticiqa.configs.options import options_of
+from agenticiqa.eval.commands.arguments import CompareOptions
 from agenticiqa.eval.report.model import Report
 from agenticiqa.eval.report.run_differences import compare_report, compare_sets
 from agenticiqa.eval.report.run_scores import is_run, names_of, read_scores, runs_below
 from agenticiqa.programs.cli import compare_images
-from agenticiqa.programs.cli.arguments import COMPARE_IMAGES
+from agenticiqa.programs.cli.arguments import ImageOptions
 from agenticiqa.programs.cli.options import given
 from agenticiqa.programs.cli.output_paths import check_outputs, write_all
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
@@ -19,12 +19,15 @@ from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.finding import is_name_of_image
 
 
-def run(args: Namespace) -> int:
+def run(args: CompareOptions) -> int:
     """Print the tables, or write them in the requested formats; without any folder, compare images."""
     images = not any(path.is_dir() for path in args.runs)
     for path in args.runs:
         _refuse_folder_of_images(path)
-    if unsuitable := given(args, (NAME,) if images else COMPARE_IMAGES):
+    for_others = [option for option in options_of(CompareOptions) if option.name == "name"]
+    if not images:
+        for_others = [*options_of(ImageOptions)]
+    if unsuitable := given(args, for_others):
         wanted, kind = ("runs", "images") if images else ("images", "runs")
         raise UserError(f"{unsuitable[0]} is for {wanted}, but these are {kind}: remove it")
     if images:

@@ -1,9 +1,9 @@
 """``agenticiqa datasets``: the public sets that ``evaluate`` reads by name, and a check of a copy on disk."""
 
-from argparse import Namespace
 from collections import Counter
 from pathlib import Path
 
+from agenticiqa.eval.commands.arguments import DatasetsOptions
 from agenticiqa.eval.datasets import MISSING_SHOWN
 from agenticiqa.eval.labels.near_duplicates import near_duplicates, near_duplicates_doubt
 from agenticiqa.eval.names import named, unknown_text
@@ -19,7 +19,7 @@ from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.page.table import UNDEFINED, Table, number
 
 
-def run(args: Namespace) -> int:
+def run(args: DatasetsOptions) -> int:
     """List all data sets, describe one, or check a copy of it; status 1 if the copy is incomplete."""
     check_outputs(args)
     if args.name is None:

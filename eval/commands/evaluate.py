@@ -2,16 +2,16 @@
 
 import json
 import sys
-from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from agenticiqa.configs import Config
+from agenticiqa.configs.options import options_of
 from agenticiqa.eval.benchmark import refuse_without_references, scoring_question
 from agenticiqa.eval.commands import evaluate_mcq
-from agenticiqa.eval.commands.arguments import OF_THE_PROGRAM
+from agenticiqa.eval.commands.arguments import EvaluateOptions, ProgramOptions
 from agenticiqa.eval.commands.baselines import baseline_scores, baseline_tools, not_measured, price_text, with_baselines
 from agenticiqa.eval.commands.label_options import labels_named
 from agenticiqa.eval.commands.shared import configured_program, continuing, saved, watched
@@ -56,7 +56,7 @@ from agenticiqa.programs.saving import tuned_on
 from agenticiqa.programs.tools import Tool, toolbox
 
 
-def run(args: Namespace) -> int:
+def run(args: EvaluateOptions) -> int:
     """Assess the unfinished images of each task, then report on all of them."""
     if questions := evaluate_mcq.task_of(args):
         return evaluate_mcq.run(args, questions)
@@ -92,7 +92,7 @@ def run(args: Namespace) -> int:
         print(price_text(_baselines(args, config, labels), labels, available_cores()), file=sys.stderr)
     if args.dry_run:
         return OK
-    program = _scorer(args) if args.scorer else configured_program(config)
+    program = _scorer(args, args.scorer) if args.scorer else configured_program(config)
     runs = [_prepared(args, config, program, query, data) for data in sets]
     written = [file for out, _ in runs for file in files_of(out)]
     if args.out and len(runs) > 1:
@@ -112,18 +112,18 @@ def run(args: Namespace) -> int:
     return worst(*(status for _, status in outcomes))
 
 
-def _baselines(args: Namespace, config: Config, labels: Sequence[LabeledImage]) -> list[Tool]:
+def _baselines(args: EvaluateOptions, config: Config, labels: Sequence[LabeledImage]) -> list[Tool]:
     return baseline_tools(labels, toolbox(config.tool_curves), args.scorer)
 
 
-def _scorer(args: Namespace) -> Scorer:
-    if unsuitable := given(args, OF_THE_PROGRAM, but=["--no-cache", "--max-calls", "--max-usd"]):
+def _scorer(args: EvaluateOptions, name: str) -> Scorer:
+    if unsuitable := given(args, options_of(ProgramOptions), but=["--no-cache", "--max-calls", "--max-usd"]):
         raise UserError(f"--scorer replaces the program, so {unsuitable[0]} has no effect: remove it")
-    return scorer_of(args.scorer, args.scorer_lower_is_better or None, args.shorter_side)
+    return scorer_of(name, args.scorer_lower_is_better or None, args.shorter_side)
 
 
 def _prepared(
-    args: Namespace, config: Config, program: AgenticIQA | Scorer, query: str, data: LabeledSet
+    args: EvaluateOptions, config: Config, program: AgenticIQA | Scorer, query: str, data: LabeledSet
 ) -> tuple[Path, Mapping[str, Any]]:
     """Return the folder of a task's run and its description. Raises UserError for a scorer without its references."""
     refuse_without_references(program, data.labels[: args.limit])
@@ -136,12 +136,12 @@ def _prepared(
     return folder or default_folder(data.name, args.split, program.backend), description
 
 
-def _options(args: Namespace, data: LabeledSet) -> dict[str, Any]:
+def _options(args: EvaluateOptions, data: LabeledSet) -> dict[str, Any]:
     return {"split": args.split} | ({"data": data.pinned} if data.pinned else {})
 
 
 def _evaluated(
-    args: Namespace,
+    args: EvaluateOptions,
     config: Config,
     limits: Limits,
     program: AgenticIQA | Scorer,
@@ -183,7 +183,7 @@ def _evaluated(
     _mark_tuned(measured, config, labels)
     measured |= about | {"baselines": [tool.name for tool in extra], "prompts": prompts_named(config, description)}
     report = rating_report(measured)
-    by = [breakdown(measured, args.by)] if args.by in measured["breakdowns"] else []
+    by = [breakdown(measured, args.by)] if args.by and args.by in measured["breakdowns"] else []
     saved(report, out, measured["limit"], [*report.tables[: 3 if splits else 2], *by])
     pairs = near_duplicates(labels, lambda paths, total: render.progress(paths, total, "comparing scenes"))
     for doubt in filter(None, (contents_doubt(labels), near_duplicates_doubt(pairs))):

@@ -1,8 +1,8 @@
 """``agenticiqa evaluate`` for question benchmarks: multiple-choice questions."""
 
-from argparse import Namespace
 from typing import Any
 
+from agenticiqa.eval.commands.arguments import EvaluateOptions
 from agenticiqa.eval.commands.shared import configured_program, continuing, saved, watched
 from agenticiqa.eval.names import named
 from agenticiqa.eval.questions.asking import ask
@@ -21,7 +21,7 @@ from agenticiqa.programs.errors import UserError
 from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
 
 
-def task_of(args: Namespace) -> QuestionTask | None:
+def task_of(args: EvaluateOptions) -> QuestionTask | None:
     """Return the benchmark of questions that the arguments name, or ``None`` if they name labeled images.
 
     Raises UserError for several benchmarks, for a benchmark of image pairs, and for an option that does not apply.
@@ -42,7 +42,7 @@ def task_of(args: Namespace) -> QuestionTask | None:
     return known[0]
 
 
-def run(args: Namespace, task: QuestionTask) -> int:
+def run(args: EvaluateOptions, task: QuestionTask) -> int:
     """Ask the unanswered questions, then report on all of them."""
     if args.query != DEFAULT_QUERY:
         raise UserError(f"--query is for images with MOS, but {task.name} has its own questions: remove it")

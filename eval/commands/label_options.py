@@ -1,12 +1,12 @@
 """Read labeled images as the command-line options describe them, for every command with labels."""
 
-from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from agenticiqa.configs.user_files import open_text
 from agenticiqa.configs.yaml_json import json_value
+from agenticiqa.eval.commands.arguments import CalibrateAdapterOptions, LabelOptions
 from agenticiqa.eval.labels.own_data import Declared
 from agenticiqa.eval.tasks.labeled_set import LabeledSet, labeled_images, names_labels, own_images
 from agenticiqa.programs.cli.output_paths import refuse_inputs
@@ -17,7 +17,7 @@ from agenticiqa.programs.scale.names import is_shard_folder
 OF_A_ROW = {"image", "query"}  # keys that every row of a finished run has, and labels never have
 
 
-def labels_named(args: Namespace, *data: Path) -> LabeledSet:
+def labels_named(args: LabelOptions, *data: Path) -> LabeledSet:
     """Return the labeled images that ``data`` and the options name; print a doubtful direction on stderr.
 
     Several tables are merged. Raises UserError as ``labeled_images`` does.
@@ -34,7 +34,7 @@ def labels_named(args: Namespace, *data: Path) -> LabeledSet:
     return labels
 
 
-def labels_to_fit(args: Namespace) -> LabeledSet:
+def labels_to_fit(args: CalibrateAdapterOptions) -> LabeledSet:
     """Return the labels of ``calibrate`` as ``labels_named`` does. Raises UserError also for results of a run.
 
     These may have several rows for an image, and their MOS are already mirrored if lower values are better.
@@ -45,7 +45,7 @@ def labels_to_fit(args: Namespace) -> LabeledSet:
     return labels_named(args, *args.labels)
 
 
-def declared_by(args: Namespace) -> Declared:
+def declared_by(args: LabelOptions) -> Declared:
     """Return what the options declare about the labels."""
     ends = (args.mos_range[0], args.mos_range[1]) if args.mos_range else None
     columns = args.image_column, args.mos_column, args.lower_is_better, ends, args.reference_column

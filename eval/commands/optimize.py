@@ -2,10 +2,9 @@
 
 import logging
 import sys
-from argparse import Namespace
 from collections.abc import Collection, Sequence
 from contextlib import redirect_stdout
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,6 +12,7 @@ from typing import Any, NamedTuple
 import dspy
 
 from agenticiqa.configs import Config, Price, StageConfig, checked
+from agenticiqa.eval.commands.arguments import OptimizeOptions
 from agenticiqa.eval.commands.label_options import labels_named
 from agenticiqa.eval.commands.shared import configured_program, continuing
 from agenticiqa.eval.datasets import LabeledImage, MosScale
@@ -45,14 +45,14 @@ class TuningData(NamedTuple):
     scale: MosScale | None
 
 
-def run(args: Namespace) -> int:
+def run(args: OptimizeOptions) -> int:
     """Print the price, tune, compare, and write the folder. The status is 1 if the tuned prompts are not kept."""
     if not args.verbose:  # the report lists the requests of GEPA and their outcome
         logging.getLogger("dspy").setLevel(logging.WARNING if args.optimizer == "reflect" else logging.CRITICAL)
     if args.out.suffix == ".json" or args.out.is_file():
         raise UserError(f"--out {args.out}: name a folder, not a file; prompts.json and report.html are written there")
     if args.warm:
-        args.prompts = args.warm
+        args = replace(args, keys={**args.keys, "prompts": args.warm})
     configured = config_from(args)
     if missing := _missing_models(args, configured):
         raise UserError(f"optimize needs two models: add {', and '.join(missing)}")
@@ -81,7 +81,7 @@ def run(args: Namespace) -> int:
     return OK if tuned.kept else SOME_FAILED
 
 
-def _missing_models(args: Namespace, config: Config) -> list[str]:
+def _missing_models(args: OptimizeOptions, config: Config) -> list[str]:
     """Return the options of the models that are not named, with what they are for."""
     named = {
         "--backend (or --config) for the one to tune": not config.is_offline,
@@ -90,7 +90,7 @@ def _missing_models(args: Namespace, config: Config) -> list[str]:
     return [option for option, given in named.items() if not given]
 
 
-def _settings(args: Namespace, config: Config, scale: MosScale | None) -> TuningSettings:
+def _settings(args: OptimizeOptions, config: Config, scale: MosScale | None) -> TuningSettings:
     """Return the settings that the options make."""
     return TuningSettings(
         stage=args.stage,
@@ -151,14 +151,15 @@ def _print_outcome(tuned: Tuned, out: Path) -> None:
     )
 
 
-def reflection_model(args: Namespace) -> tuple[StageConfig, dspy.LM]:
+def reflection_model(args: OptimizeOptions) -> tuple[StageConfig, dspy.LM]:
     """Print and return the model that writes instructions, at temperature 1, as a section and connected.
 
     Raises UserError for a limit without its price, and ConfigError or BackendError for wrong options.
     """
-    price = args.reflection_price and checked(Price, args.reflection_price, "--reflection-price")
+    given = args.reflection_price
+    price = checked(Price, given, "--reflection-price") if given else None
     stage = StageConfig(
-        backend=args.reflection_backend,
+        backend=args.reflection_backend or "",
         api_base=args.reflection_api_base,
         api_key_env=args.reflection_key_env,
         temperature=1.0,
@@ -177,7 +178,7 @@ def reflection_model(args: Namespace) -> tuple[StageConfig, dspy.LM]:
     return stage, connection.lms[0]
 
 
-def _data(args: Namespace) -> TuningData:
+def _data(args: OptimizeOptions) -> TuningData:
     """Read the labels that the stage needs. Raises UserError for other ones."""
     task = named(str(args.labels), QUESTION_TASKS)
     if args.stage == "answering":

@@ -1,11 +1,11 @@
 """``agenticiqa report``: write a page and tables about the runs of ``agenticiqa evaluate``."""
 
 import os
-from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from agenticiqa.eval.commands.arguments import ReportOptions
 from agenticiqa.eval.report.page.kept_run import KeptRun, read_run
 from agenticiqa.eval.report.page.pages import page_text, report_of
 from agenticiqa.eval.report.rating_tables import numbers
@@ -23,7 +23,7 @@ from agenticiqa.programs.page.table import Table, data_table
 from agenticiqa.programs.scale.names import holds_results
 
 
-def run(args: Namespace) -> int:
+def run(args: ReportOptions) -> int:
     """Read the runs, and write the requested outputs; without any option, print the table as Markdown."""
     check_outputs(args)
     if saved := [place for place in args.runs if holds_results(place)]:
@@ -50,7 +50,7 @@ def run(args: Namespace) -> int:
     return OK if all(done) else SOME_FAILED
 
 
-def _show_results(args: Namespace) -> int:
+def _show_results(args: ReportOptions) -> int:
     """Write the contact sheet and the table of saved results of ``assess``, or print the images by score."""
     from agenticiqa.programs.scale.table import store_at  # an import of pyarrow
 

@@ -9,7 +9,8 @@ from typing import Any
 
 from agenticiqa.eval.intervals import Interval, Measure, difference_interval, error_interval, interval
 from agenticiqa.eval.metrics import mean_absolute_error, srcc
-from agenticiqa.eval.optimize.items import Assessed, Stage, TuningQuestion
+from agenticiqa.eval.names import Stage
+from agenticiqa.eval.optimize.items import Assessed, TuningQuestion
 from agenticiqa.eval.optimize.objectives import marks
 from agenticiqa.eval.optimize.search import Searched
 from agenticiqa.programs.fusion.fit import FEWEST_IMAGES, FusionRow, fit_profile

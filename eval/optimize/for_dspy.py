@@ -13,7 +13,8 @@ from typing import Any
 import dspy
 
 from agenticiqa.eval.datasets import LabeledImage, MosScale
-from agenticiqa.eval.optimize.items import Assessed, Stage, TuningQuestion, assessed_of, options_of, questions_of
+from agenticiqa.eval.names import Stage
+from agenticiqa.eval.optimize.items import Assessed, TuningQuestion, assessed_of, options_of, questions_of
 from agenticiqa.eval.optimize.objectives import feedback, mark_of
 from agenticiqa.eval.optimize.trial import Trial
 from agenticiqa.eval.questions.task import Item

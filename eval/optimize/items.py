@@ -4,9 +4,10 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from agenticiqa.eval.datasets import LabeledImage, MosScale, mos_scale
+from agenticiqa.eval.names import Stage
 from agenticiqa.eval.questions.task import Item, asked_of
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.fusion.interval import backend_shown
@@ -15,7 +16,6 @@ from agenticiqa.signatures.lexicon import fold_distortion
 from agenticiqa.signatures.types import GLOBAL, UNABLE, ExecutorOutput
 from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
 
-Stage = Literal["scoring", "answering", "detection", "all"]
 PREDICTORS: dict[Stage, str] = {  # prefixes of the tuned predictors' names; "all" means those that a rating uses
     "scoring": "summarizer.score.",
     "answering": "summarizer.answer.",

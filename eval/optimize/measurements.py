@@ -6,7 +6,8 @@ from typing import Any, cast
 
 import dspy
 
-from agenticiqa.eval.optimize.items import Assessed, Stage, TuningQuestion, assessed_of, options_of
+from agenticiqa.eval.names import Stage
+from agenticiqa.eval.optimize.items import Assessed, TuningQuestion, assessed_of, options_of
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.limits import LimitReached
 from agenticiqa.programs.batch.assess_many import assess_many

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from agenticiqa.eval.optimize.items import Assessed, Stage, TuningQuestion
+from agenticiqa.eval.names import Stage
+from agenticiqa.eval.optimize.items import Assessed, TuningQuestion
 from agenticiqa.signatures.harmless import harmless
 
 USUAL = np.array([0.7, 0.15])  # b and c of an unmeasured model, and their standard deviations

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agenticiqa.configs import Config, StageConfig
-from agenticiqa.eval.optimize.items import Stage, TuningQuestion, options_of
+from agenticiqa.eval.names import Stage
+from agenticiqa.eval.optimize.items import TuningQuestion, options_of
 from agenticiqa.eval.optimize.search import AGAIN, FIRST, LOOK, SHOWN
 from agenticiqa.eval.optimize.settings import TuningSettings
 from agenticiqa.programs.backends.models import image_tokens

@@ -6,8 +6,7 @@ from typing import Any, Protocol
 import dspy
 
 from agenticiqa.eval.datasets import MosScale
-from agenticiqa.eval.names import Optimizer
-from agenticiqa.eval.optimize.items import Stage
+from agenticiqa.eval.names import Optimizer, Stage
 
 
 class DSPyOptimizer(Protocol):

@@ -19,11 +19,11 @@ from pathlib import Path
 import dspy
 
 from agenticiqa.eval.datasets import LabeledImage
-from agenticiqa.eval.names import OPTIMIZERS
+from agenticiqa.eval.names import OPTIMIZERS, Stage
 from agenticiqa.eval.optimize.before_after import Tuned, compare, fitted, gain_of_profile
 from agenticiqa.eval.optimize.dspy_optimizers import Count, gepa_for, tuned_by_dspy
 from agenticiqa.eval.optimize.for_dspy import example_of
-from agenticiqa.eval.optimize.items import PREDICTORS, Assessed, Stage, TuningQuestion, questions_of, split_by_content
+from agenticiqa.eval.optimize.items import PREDICTORS, Assessed, TuningQuestion, questions_of, split_by_content
 from agenticiqa.eval.optimize.measurements import Measurements, Progress, unreached, with_instructions
 from agenticiqa.eval.optimize.objectives import feedback, value, worst_first
 from agenticiqa.eval.optimize.reflection import Reflection

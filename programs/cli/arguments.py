@@ -3,21 +3,25 @@
 This module has only declarations, so that --help, --version and shell completion load neither DSPy nor numpy.
 """
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from annotated_types import Ge
 
 from agenticiqa.configs.options import (
     AdapterKey,
+    Arguments,
     FusionKey,
     Group,
     ImageKeys,
+    Keys,
     ModelKeys,
     Option,
-    Options,
     RequestKeys,
     SentKeys,
     Writes,
-    keys,
 )
 from agenticiqa.programs.backends.cores import WORKERS
 from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
@@ -101,330 +105,488 @@ examples:
 exit status: 0 the page was written, 1 it was not or some photos have no score, 2 wrong usage
 """
 
+
+LOGGING, VOLUME = Group("logging"), Group(one_of=True)
+QUIET = Option("-q --quiet", "print only results and errors, without progress and notes", with_shards=True)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LightOptions(Arguments):
+    """The options of a command that asks no model, and starts without DSPy."""
+
+    quiet: Annotated[bool, QUIET, LOGGING] = False
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LoggedOptions(Arguments):
+    """The options of any other command."""
+
+    quiet: Annotated[bool, QUIET, LOGGING, VOLUME] = False
+    verbose: Annotated[
+        int,
+        Option(
+            "-v --verbose",
+            "log each step to stderr; -vv also logs prompts and replies",
+            counted=True,
+            with_shards=True,
+        ),
+        LOGGING,
+        VOLUME,
+    ] = 0
+    log: Annotated[
+        str | None,
+        Option(
+            "--log FILE",
+            "append every step, prompt and reply to FILE as JSON lines",
+            writes=Writes.FILE,
+            with_shards=True,
+        ),
+        LOGGING,
+    ] = None
+
+
+JSON = Option("--json", "print JSON instead of a table", writes=Writes.STDOUT)
+HTML = Option(
+    "--html FILE",
+    "write the table as an HTML page, which loads nothing from the network",
+    writes=Writes.PAGE,
+    with_shards=True,
+)
+CONTACT_SHEET = replace(
+    HTML,
+    help="write a contact sheet: a page with all images, sorted by score, which can be filtered by distortion and "
+    "level. It loads nothing from the network",
+    writes=Writes.SHEET,
+)
+CSV = Option("--csv FILE", "write the table as CSV (-: stdout)", writes=Writes.FILE, with_shards=True)
+CSV_OF_IMAGES = replace(CSV, help="write a table with one row per image (-: stdout)")
+RAW_CSV = Option(
+    "--raw-csv",
+    "write texts to CSV unchanged. By default, an apostrophe is put before a text that a spreadsheet could run as a "
+    "formula (it begins with = + - or @), and control characters become blanks",
+    with_shards=True,
+)
+MARKDOWN = Option("--markdown FILE", "write the table as Markdown (-: stdout)", writes=Writes.FILE, with_shards=True)
+LATEX = Option(
+    "--latex FILE",
+    "write the table as LaTeX, for the package booktabs (-: stdout)",
+    writes=Writes.FILE,
+    with_shards=True,
+)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TableOptions(Arguments):
+    """The forms in which a command writes its table."""
+
+    json: Annotated[bool, JSON] = False
+    html: Annotated[Path | None, HTML] = None
+    csv: Annotated[Path | None, CSV] = None
+    raw_csv: Annotated[bool, RAW_CSV] = False
+    markdown: Annotated[Path | None, MARKDOWN] = None
+    latex: Annotated[Path | None, LATEX] = None
+
+
 CONFIG = Option(
     "--config FILE",
     "read this configuration file (default: $AGENTICIQA_CONFIG; if not set, run offline)",
     with_shards=True,
 )
-MODEL: Options = (
-    Option(
-        "--backend B",
-        "use this model for every stage: openai.gpt-4o, vllm.MODEL, ... or offline. Run `agenticiqa backends` for the "
-        "list of providers",
-        with_shards=True,
-    ),
-    Option("--api-base URL", "send the requests of --backend to this OpenAI-compatible server", with_shards=True),
-    Option("--api-key-env NAME", "the environment variable with the key of that server", with_shards=True),
-    Option(
-        "--price IN,OUT",
-        "the price of the model in USD per million tokens, such as 2.5,10, if it is not known",
-        with_shards=True,
-    ),
-    CONFIG,
-)
-LIMITS: Options = (
-    Option(
-        "--max-calls N",
-        "stop before more than N calls to a model (default: no limit)",
-        int,
-        at_least=0,
-        with_shards=True,
-    ),
-    Option(
-        "--max-usd M",
-        "stop before the cost exceeds M US dollars (default: no limit)",
-        float,
-        at_least=0,
-        with_shards=True,
-    ),
-)
-OFFLINE = "Without a model, the program runs offline and sends nothing."
-MODELS = Group(
-    (*MODEL, *keys(AdapterKey), *keys(ModelKeys), *keys(RequestKeys), *keys(SentKeys), *LIMITS), "models", OFFLINE
-)
-MODELS_FUSED = replace(MODELS, options=(*MODELS.options, *keys(FusionKey)))
-REFERENCE: Options = (
-    Option("--resize-reference", "scale a reference of another size to the size of the image", bool, with_shards=True),
-    *keys(ImageKeys),
-)
+MODELS = Group("models", "Without a model, the program runs offline and sends nothing.")
+OF_MODELS = (AdapterKey, ModelKeys, RequestKeys, SentKeys)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ModelOptions(LoggedOptions):
+    """The options that name a model."""
+
+    backend: Annotated[
+        str | None,
+        Option(
+            "--backend B",
+            "use this model for every stage: openai.gpt-4o, vllm.MODEL, ... or offline. Run `agenticiqa backends` for "
+            "the list of providers",
+            with_shards=True,
+        ),
+        MODELS,
+    ] = None
+    api_base: Annotated[
+        str | None,
+        Option("--api-base URL", "send the requests of --backend to this OpenAI-compatible server", with_shards=True),
+        MODELS,
+    ] = None
+    api_key_env: Annotated[
+        str | None,
+        Option("--api-key-env NAME", "the environment variable with the key of that server", with_shards=True),
+        MODELS,
+    ] = None
+    price: Annotated[
+        str | None,
+        Option(
+            "--price IN,OUT",
+            "the price of the model in USD per million tokens, such as 2.5,10, if it is not known",
+            with_shards=True,
+        ),
+        MODELS,
+    ] = None
+    config: Annotated[str | None, CONFIG, MODELS] = None
+    keys: Annotated[Mapping[str, Any], Keys(OF_MODELS, (MODELS,))] = field(default_factory=dict)
+
+
 WORKERS_OPTION = Option(
     "--workers N",
     f"process N images in parallel, and send at most N requests to a server at a time (default: one image per "
     f"processor core, {WORKERS} with a model, 1 with ollama, llamacpp and lmstudio)",
-    int,
-    at_least=1,
     with_shards=True,
 )
 WITHOUT_MODEL = replace(WORKERS_OPTION, help="process N images in parallel (default: one per processor core)")
-DRY_RUN = Option("--dry-run", "print the expected calls, tokens and USD; send nothing", bool)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LimitOptions(Arguments):
+    """The limits of a run."""
+
+    max_calls: Annotated[
+        int | None,
+        Option("--max-calls N", "stop before more than N calls to a model (default: no limit)", with_shards=True),
+        Ge(0),
+        MODELS,
+    ] = None
+    max_usd: Annotated[
+        float | None,
+        Option("--max-usd M", "stop before the cost exceeds M US dollars (default: no limit)", with_shards=True),
+        Ge(0),
+        MODELS,
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RunOptions(ModelOptions, LimitOptions):
+    """The options of a command that assesses images."""
+
+    workers: Annotated[int | None, WORKERS_OPTION, Ge(1)] = None
+
+
 SUBMIT = (
     "submit the requests to a Batch API (half the price, answers within 24 hours). It works with openai, and with "
     "other servers that have the same API. To continue, also after Ctrl-C or a crash, "
 )
-BATCHED = Option("--batch", f"{SUBMIT}run the same command again. `agenticiqa batches` lists the batches", bool)
+DRY_RUN = Option("--dry-run", "print the expected calls, tokens and USD; send nothing")
+BATCHED = Option("--batch", f"{SUBMIT}run the same command again. `agenticiqa batches` lists the batches")
 RESUMED = replace(BATCHED, help=f"{SUBMIT}add --resume to the same command. `agenticiqa batches` lists the batches")
-RAW_CSV = Option(
-    "--raw-csv",
-    "write texts to CSV unchanged. By default, an apostrophe is put before a text that a spreadsheet could run as a "
-    "formula (it begins with = + - or @), and control characters become blanks",
-    bool,
-    with_shards=True,
-)
 
 
-def table_files(html: Option | None = None, csv: str = "write the table as CSV (-: stdout)") -> Options:
-    """Return the options for the files of a table, with other help for the page and for CSV where these show more."""
-    page = Option("--html FILE", "write the table as an HTML page, which loads nothing from the network", Path)
-    options = (
-        html or replace(page, writes=Writes.PAGE),
-        Option("--csv FILE", csv, Path, writes=Writes.FILE),
-        RAW_CSV,
-        Option("--markdown FILE", "write the table as Markdown (-: stdout)", Path, writes=Writes.FILE),
-        Option(
-            "--latex FILE", "write the table as LaTeX, for the package booktabs (-: stdout)", Path, writes=Writes.FILE
-        ),
-    )
-    return tuple(replace(option, with_shards=True) for option in options)
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BatchedOptions(RunOptions):
+    """The options of a run whose requests can be sent later."""
+
+    dry_run: Annotated[bool, DRY_RUN] = False
+    batch: Annotated[bool, BATCHED] = False
 
 
-CONTACT_SHEET = Option(
-    "--html FILE",
-    "write a contact sheet: a page with all images, sorted by score, which can be filtered by distortion and level. It "
-    "loads nothing from the network",
-    Path,
-    writes=Writes.SHEET,
-)
-QUERY = Option(
-    "--query Q",
-    f'ask this question about each image (default: "{DEFAULT_QUERY}")',
-    default=DEFAULT_QUERY,
-    with_shards=True,
-)
+QUERY = Option("--query Q", f'ask this question about each image (default: "{DEFAULT_QUERY}")', with_shards=True)
+REFERENCE = "with this pristine original, or with a folder of originals"
+RESIZED = Option("--resize-reference", "scale a reference of another size to the size of the image", with_shards=True)
 SAVE_MAPS = Option(
     "--save-maps DIR",
     "draw each image, a map of its damaged areas and its scores into a PNG in DIR. DIR gets the same subfolders as the "
     "images. An earlier PNG of the same image is replaced. In JSON results, map is the path of the PNG",
-    Path,
     writes=Writes.FOLDER,
 )
-VERDICTS = Option(
-    "--html FILE",
-    "write a page with all photos, the refused ones first, each with its reasons. It loads nothing from the network",
-    Path,
-    writes=Writes.SHEET,
+SHOWN, INPUTS = Group(one_of=True), Group(one_of=True, required=True)
+OVERVIEW = Group(
+    "overview",
+    "These options summarize all images. With one of them, except --fail-under, results of single images are printed "
+    "only if you add --json or --jsonl -.",
 )
-JSON_TABLE = Option("--json", "print JSON instead of a table", bool, writes=Writes.STDOUT)
-TABLE: Options = (JSON_TABLE, *table_files())
 
-ASSESS: Options = (
-    Group(
-        (
-            Option(
-                "IMAGE",
-                "image files, folders, patterns such as 'album/*.jpg', or - for one image from stdin",
-                nargs="*",
-                dest="images",
-                default=(),
-                with_shards=True,
-            ),
-            Option(
-                "--jobs FILE",
-                "assess the images listed in FILE (-: stdin): JSON lines or CSV with image and, optionally, query, "
-                "options and reference; or one path per line",
-            ),
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AssessOptions(BatchedOptions, TableOptions):
+    """The options of ``assess``."""
+
+    images: Annotated[
+        list[str],
+        Option(
+            "IMAGE",
+            "image files, folders, patterns such as 'album/*.jpg', or - for one image from stdin",
+            nargs="*",
+            with_shards=True,
         ),
-        one_of=True,
-        required=True,
-    ),
-    Option(
-        "--reference FILE",
-        "compare with this pristine original, or with a folder of originals. In a folder, the original with the same "
-        "relative path is used, otherwise the one with the same file name, if there is exactly one",
-        with_shards=True,
-    ),
-    *REFERENCE,
-    QUERY,
-    Option(
-        "--option TEXT",
-        "add one option to choose from (repeatable, 2 to 26 times). The answer is then a letter: A is the first option",
-        dest="options",
-        several=True,
-        with_shards=True,
-    ),
-    MODELS_FUSED,
-    Group(
-        (
-            Option(
-                "--json",
-                "print a JSON object for one image, else a JSON list. A failed image has only the keys image and error",
-                bool,
-                writes=Writes.STDOUT,
-            ),
-            Option(
-                "--jsonl FILE",
-                "append one JSON line to FILE as each image finishes, and write FILE.summary.json. FILE gets no lines "
-                "of failed images. With -, print all lines to stdout, including those of failed images",
-                writes=Writes.RESULTS,
-            ),
-            Option(
-                "--parquet DIR",
-                "write one Parquet file per shard of images into DIR, a folder or an address such as s3://... IMAGE "
-                "can then also be a glob, an s3:// or gs:// address, a .csv or .parquet table, a .tar shard or a "
-                "folder saved with save_to_disk() of Hugging Face datasets. After an interruption, run the same "
-                "command again to continue",
-                writes=Writes.FOLDER,
-                with_shards=True,
-            ),
+        INPUTS,
+    ] = field(default_factory=list)
+    jobs: Annotated[
+        str | None,
+        Option(
+            "--jobs FILE",
+            "assess the images listed in FILE (-: stdin): JSON lines or CSV with image and, optionally, query, "
+            "options and reference; or one path per line",
         ),
-        one_of=True,
-    ),
-    Option(
-        "--shard-images N",
-        "put N images into each shard of --parquet (default: 256)",
-        int,
-        256,
-        at_least=1,
-        with_shards=True,
-    ),
-    Option(
-        "--engine",
-        "choose where --parquet runs (default: local). With ray, it runs on the Ray cluster at $RAY_ADDRESS (if not "
-        "set, one is started here), and --workers is the number of worker processes",
-        choices=("local", "ray"),
-        default="local",
-        with_shards=True,
-    ),
-    Option(
-        "--in-flight N",
-        "with --engine ray, send at most N requests to a server at a time, from all workers (default: no limit)",
-        int,
-        at_least=1,
-        with_shards=True,
-    ),
-    Option(
-        "--resume",
-        "skip images that already have a result in the --jsonl FILE, for the same image content, question and settings",
+        INPUTS,
+    ] = None
+    reference: Annotated[
+        str | None,
+        Option(
+            "--reference FILE",
+            "compare with this pristine original, or with a folder of originals. In a folder, the original with the "
+            "same relative path is used, otherwise the one with the same file name, if there is exactly one",
+            with_shards=True,
+        ),
+    ] = None
+    resize_reference: Annotated[bool, RESIZED, Keys((ImageKeys,))] = False
+    keys: Annotated[Mapping[str, Any], Keys((*OF_MODELS, FusionKey), (MODELS,))] = field(default_factory=dict)
+    query: Annotated[str, QUERY] = DEFAULT_QUERY
+    options: Annotated[
+        list[str] | None,
+        Option(
+            "--option TEXT",
+            "add one option to choose from (repeatable, 2 to 26 times). The answer is then a letter: A is the first "
+            "option",
+            with_shards=True,
+        ),
+    ] = None
+    json: Annotated[
         bool,
-        with_shards=True,  # a run in shards always continues
-    ),
-    SAVE_MAPS,
-    Group(
-        (
-            *table_files(CONTACT_SHEET, "write a table with one row per image (-: stdout)"),
-            Option(
-                "--worst N",
-                "print the N images with the lowest scores",
-                int,
-                at_least=1,
-                writes=Writes.STDOUT,
-                with_shards=True,
-            ),
-            Option(
-                "--fail-under SCORE",
-                "exit with status 4 if an image scores below SCORE (1 to 5), and with 3 if an image has no score. "
-                "Results are shown as usual",
-                float,
-                with_shards=True,
-            ),
+        replace(
+            JSON,
+            help="print a JSON object for one image, else a JSON list. A failed image has only the keys image and "
+            "error",
         ),
-        "overview",
-        "These options summarize all images. With one of them, except --fail-under, results of single images are "
-        "printed only if you add --json or --jsonl -.",
-    ),
-    WORKERS_OPTION,
-    DRY_RUN,
-    RESUMED,
-)
-COMPARE_IMAGES: Options = (  # options of a command in eval, which also compares runs
-    Group(
-        (
-            Option("--reference FILE", "compare all images with this pristine original"),
-            *REFERENCE,
-            SAVE_MAPS,
+        SHOWN,
+    ] = False
+    jsonl: Annotated[
+        str | None,
+        Option(
+            "--jsonl FILE",
+            "append one JSON line to FILE as each image finishes, and write FILE.summary.json. FILE gets no lines "
+            "of failed images. With -, print all lines to stdout, including those of failed images",
+            writes=Writes.RESULTS,
         ),
-        "images",
-        "These options apply to a comparison of image files.",
-    ),
-    MODELS,
-    WORKERS_OPTION,
-)
-MEASURE: Options = (
-    Option(
-        "METRIC ... IMAGE",
-        "one or more metric names, in upper or lower case (pyiqa:NAME for a metric of pyiqa), then image files, "
-        "folders, patterns, or - for stdin",
-        nargs="*",
-        dest="words",
-    ),
-    Option("--reference FILE", "compare with this pristine original, or with a folder of originals"),
-    *TABLE,
-    WITHOUT_MODEL,
-)
-GATE: Options = (
-    Option(
-        "IMAGE",
-        "image files, folders, patterns such as 'album/*.jpg', or - for one image from stdin; or results of assess "
-        "(--jsonl, --parquet)",
-        nargs="+",
-        dest="images",
-    ),
-    Option("--policy FILE", "read the conditions from this YAML file (default: the shipped policy)"),
-    *keys(AdapterKey),
-    replace(JSON_TABLE, help="print one JSON object: the refusals per reason, and the result of each image"),
-    Option(
-        "--jsonl FILE", "write one JSON line per image; an existing FILE is replaced (-: stdout)", writes=Writes.FILE
-    ),
-    *table_files(VERDICTS, "write a table with one row per image (-: stdout)"),
-    WITHOUT_MODEL,
-)
-RATE: Options = (
-    Option("ALBUM", "a folder of photos, also in subfolders", dest="album"),
-    Option(
-        "--out FILE",
-        "write the page; it shows the photos from their folder",
-        Path,
-        required=True,
-        writes=Writes.SHEET,
-    ),
-    Option("--images N", "choose N photos at random from all ranges of the score (default: 60)", int, 60, at_least=1),
-    Option("--pairs", "show N pairs of photos with similar scores, to choose the better one of each", bool),
-    Option(
-        "--reference DIR", "with --pairs, show only pairs with the same original in this folder: copies of one scene"
-    ),
-    Option("--seed N", "choose and order the photos by this number (default: 0)", int, 0),
-    Option("--scores FILE", "use the scores in these results of assess instead of assessing the photos"),
-    WITHOUT_MODEL,
-)
-BACKENDS: Options = (
-    Group((*MODEL, *keys(RequestKeys)), "models", OFFLINE),
-    Option(
-        "--probe",
-        "send each model two questions: a small one, to find out which features its server refuses, and the rating of "
-        "an image, to find out whether its answer is valid and fits the context",
+        SHOWN,
+    ] = None
+    parquet: Annotated[
+        str | None,
+        Option(
+            "--parquet DIR",
+            "write one Parquet file per shard of images into DIR, a folder or an address such as s3://... IMAGE "
+            "can then also be a glob, an s3:// or gs:// address, a .csv or .parquet table, a .tar shard or a "
+            "folder saved with save_to_disk() of Hugging Face datasets. After an interruption, run the same "
+            "command again to continue",
+            writes=Writes.FOLDER,
+            with_shards=True,
+        ),
+        SHOWN,
+    ] = None
+    shard_images: Annotated[
+        int,
+        Option("--shard-images N", "put N images into each shard of --parquet (default: 256)", with_shards=True),
+        Ge(1),
+    ] = 256
+    engine: Annotated[
+        Literal["local", "ray"],
+        Option(
+            "--engine",
+            "choose where --parquet runs (default: local). With ray, it runs on the Ray cluster at $RAY_ADDRESS (if "
+            "not set, one is started here), and --workers is the number of worker processes",
+            with_shards=True,
+        ),
+    ] = "local"
+    in_flight: Annotated[
+        int | None,
+        Option(
+            "--in-flight N",
+            "with --engine ray, send at most N requests to a server at a time, from all workers (default: no limit)",
+            with_shards=True,
+        ),
+        Ge(1),
+    ] = None
+    resume: Annotated[
         bool,
-    ),
-    *TABLE,
-)
-BATCHES: Options = (
-    Option("RESULTS", "the results file or folder of a run that used --batch", dest="run"),
-    Group(
-        (
-            Option(
-                "--collect",
-                "fetch and store the answers of ended batches, without submitting more. The run does this itself when "
-                "it continues",
-                bool,
-            ),
-            Option(
-                "--cancel N",
-                "cancel the batches with these numbers (default: all). Requests that were already answered are "
-                "charged, and their answers are kept",
-                int,
-                nargs="*",
-            ),
+        Option(
+            "--resume",
+            "skip images that already have a result in the --jsonl FILE, for the same image content, question and "
+            "settings",
+            with_shards=True,  # a run in shards always continues
         ),
-        one_of=True,
-    ),
-    *TABLE,
-)
-TOOLS: Options = (*TABLE, CONFIG)
+    ] = False
+    batch: Annotated[bool, RESUMED] = False
+    save_maps: Annotated[Path | None, SAVE_MAPS] = None
+    html: Annotated[Path | None, CONTACT_SHEET, OVERVIEW] = None
+    csv: Annotated[Path | None, CSV_OF_IMAGES, OVERVIEW] = None
+    raw_csv: Annotated[bool, RAW_CSV, OVERVIEW] = False
+    markdown: Annotated[Path | None, MARKDOWN, OVERVIEW] = None
+    latex: Annotated[Path | None, LATEX, OVERVIEW] = None
+    worst: Annotated[
+        int | None,
+        Option("--worst N", "print the N images with the lowest scores", writes=Writes.STDOUT, with_shards=True),
+        Ge(1),
+        OVERVIEW,
+    ] = None
+    fail_under: Annotated[
+        float | None,
+        Option(
+            "--fail-under SCORE",
+            "exit with status 4 if an image scores below SCORE (1 to 5), and with 3 if an image has no score. "
+            "Results are shown as usual",
+            with_shards=True,
+        ),
+        OVERVIEW,
+    ] = None
+
+
+IMAGES = Group("images", "These options apply to a comparison of image files.")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ImageOptions(RunOptions):
+    """The options of ``compare`` for images, a command of ``eval``, which also compares runs."""
+
+    reference: Annotated[
+        str | None, Option("--reference FILE", "compare all images with this pristine original"), IMAGES
+    ] = None
+    resize_reference: Annotated[bool, RESIZED, IMAGES, Keys((ImageKeys,), (IMAGES,))] = False
+    save_maps: Annotated[Path | None, SAVE_MAPS, IMAGES] = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CompareImagesOptions(ImageOptions, TableOptions):
+    """The options of ``compare`` that a comparison of images uses."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MeasureOptions(LightOptions, TableOptions):
+    """The options of ``measure``."""
+
+    words: Annotated[
+        list[str],
+        Option(
+            "METRIC ... IMAGE",
+            "one or more metric names, in upper or lower case (pyiqa:NAME for a metric of pyiqa), then image files, "
+            "folders, patterns, or - for stdin",
+            nargs="*",
+        ),
+    ]
+    reference: Annotated[str | None, Option("--reference FILE", f"compare {REFERENCE}")] = None
+    workers: Annotated[int | None, WITHOUT_MODEL, Ge(1)] = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GateOptions(LightOptions, TableOptions):
+    """The options of ``gate``."""
+
+    images: Annotated[
+        list[str],
+        Option(
+            "IMAGE",
+            "image files, folders, patterns such as 'album/*.jpg', or - for one image from stdin; or results of assess "
+            "(--jsonl, --parquet)",
+            nargs="+",
+        ),
+    ]
+    policy: Annotated[
+        str | None, Option("--policy FILE", "read the conditions from this YAML file (default: the shipped policy)")
+    ] = None
+    keys: Annotated[Mapping[str, Any], Keys((AdapterKey,))] = field(default_factory=dict)
+    json: Annotated[
+        bool,
+        replace(JSON, help="print one JSON object: the refusals per reason, and the result of each image"),
+    ] = False
+    jsonl: Annotated[
+        str | None,
+        Option(
+            "--jsonl FILE",
+            "write one JSON line per image; an existing FILE is replaced (-: stdout)",
+            writes=Writes.FILE,
+        ),
+    ] = None
+    html: Annotated[
+        Path | None,
+        replace(
+            HTML,
+            help="write a page with all photos, the refused ones first, each with its reasons. It loads nothing from "
+            "the network",
+            writes=Writes.SHEET,
+        ),
+    ] = None
+    csv: Annotated[Path | None, CSV_OF_IMAGES] = None
+    workers: Annotated[int | None, WITHOUT_MODEL, Ge(1)] = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RateOptions(LightOptions):
+    """The options of ``rate``."""
+
+    album: Annotated[str, Option("ALBUM", "a folder of photos, also in subfolders")]
+    out: Annotated[
+        Path, Option("--out FILE", "write the page; it shows the photos from their folder", writes=Writes.SHEET)
+    ]
+    images: Annotated[
+        int, Option("--images N", "choose N photos at random from all ranges of the score (default: 60)"), Ge(1)
+    ] = 60
+    pairs: Annotated[
+        bool, Option("--pairs", "show N pairs of photos with similar scores, to choose the better one of each")
+    ] = False
+    reference: Annotated[
+        str | None,
+        Option(
+            "--reference DIR",
+            "with --pairs, show only pairs with the same original in this folder: copies of one scene",
+        ),
+    ] = None
+    seed: Annotated[int, Option("--seed N", "choose and order the photos by this number (default: 0)")] = 0
+    scores: Annotated[
+        str | None,
+        Option("--scores FILE", "use the scores in these results of assess instead of assessing the photos"),
+    ] = None
+    workers: Annotated[int | None, WITHOUT_MODEL, Ge(1)] = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BackendsOptions(ModelOptions, TableOptions):
+    """The options of ``backends``."""
+
+    keys: Annotated[Mapping[str, Any], Keys((RequestKeys,), (MODELS,))] = field(default_factory=dict)
+    probe: Annotated[
+        bool,
+        Option(
+            "--probe",
+            "send each model two questions: a small one, to find out which features its server refuses, and the rating "
+            "of an image, to find out whether its answer is valid and fits the context",
+        ),
+    ] = False
+
+
+WHAT = Group(one_of=True)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BatchesOptions(LoggedOptions, TableOptions):
+    """The options of ``batches``."""
+
+    run: Annotated[str, Option("RESULTS", "the results file or folder of a run that used --batch")]
+    collect: Annotated[
+        bool,
+        Option(
+            "--collect",
+            "fetch and store the answers of ended batches, without submitting more. The run does this itself when it "
+            "continues",
+        ),
+        WHAT,
+    ] = False
+    cancel: Annotated[
+        list[int] | None,
+        Option(
+            "--cancel N",
+            "cancel the batches with these numbers (default: all). Requests that were already answered are charged, "
+            "and their answers are kept",
+            nargs="*",
+        ),
+        WHAT,
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ToolsOptions(LoggedOptions, TableOptions):
+    """The options of ``tools``."""
+
+    config: Annotated[str | None, CONFIG] = None

@@ -1,6 +1,5 @@
 """``agenticiqa assess``: assess images into the outputs that the options name."""
 
-from argparse import Namespace
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -12,6 +11,7 @@ from agenticiqa.programs.batch.find_jobs import STDIN, find_jobs, read_jobs
 from agenticiqa.programs.batch.fit_inputs import rows_with_fit_inputs
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.cli import sinks
+from agenticiqa.programs.cli.arguments import AssessOptions
 from agenticiqa.programs.cli.card import print_result
 from agenticiqa.programs.cli.options import settings_from
 from agenticiqa.programs.cli.output_paths import check_outputs
@@ -22,7 +22,7 @@ from agenticiqa.programs.cli.status import OK, SOME_FAILED, USAGE
 from agenticiqa.programs.errors import UserError
 
 
-def run(args: Namespace) -> int:
+def run(args: AssessOptions) -> int:
     """Assess the images and print or append each result; the exit status says whether all were assessed.
 
     Modules that one photo does not need (batches, pictures) are imported only if an option needs them.
@@ -30,7 +30,7 @@ def run(args: Namespace) -> int:
     if args.parquet:
         from agenticiqa.programs.cli import sharded
 
-        return sharded.run(args)
+        return sharded.run(args, args.parquet)
     check_options(args)
     config, workers, limits = settings_from(args)
     question = (args.query, args.reference, args.resize_reference, args.options)
@@ -46,7 +46,7 @@ def run(args: Namespace) -> int:
             batching.print_expected(args, config, inputs.jobs, as_json=args.json)
             return SOME_FAILED if inputs.problems else OK
     check_outputs(args, inputs.jobs, config)
-    to_row = sinks.to_row_from(args, inputs.jobs, args.images)
+    to_row = sinks.to_row_from(args.save_maps, inputs.jobs, args.images)
     install(config)
     with within(limits), sinks.opened_results(args, limits) as results:
         state = sinks.RunState.of(config, inputs, workers, results)
@@ -55,7 +55,7 @@ def run(args: Namespace) -> int:
         return sinks.closed(outputs)
 
 
-def check_options(args: Namespace) -> None:
+def check_options(args: AssessOptions) -> None:
     """Raise UserError for options that cannot be applied, before any image is read."""
     if args.engine != "local":
         raise UserError("--engine ray needs --parquet DIR: name the folder for its Parquet files")
@@ -67,7 +67,7 @@ def check_options(args: Namespace) -> None:
     check_overview(args)
 
 
-def sinks_from(args: Namespace, config: Config, state: sinks.RunState) -> list[sinks.Sink]:
+def sinks_from(args: AssessOptions, config: Config, state: sinks.RunState) -> list[sinks.Sink]:
     """Return the outputs that the options name, in the order in which they are closed."""
     outputs: list[sinks.Sink] = []
     jobs, has_overview = state.plan.jobs, wants_overview(args)
@@ -90,6 +90,6 @@ def sinks_from(args: Namespace, config: Config, state: sinks.RunState) -> list[s
     return [*outputs, sinks.Totals(state)]
 
 
-def is_single(args: Namespace, jobs: Sequence[Job]) -> bool:
+def is_single(args: AssessOptions, jobs: Sequence[Job]) -> bool:
     """Return whether a single image was named: its JSON is one object, while that of a folder is always a list."""
     return not args.jobs and len(args.images) == len(jobs) == 1 and not Path(args.images[0]).is_dir()

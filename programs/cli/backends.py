@@ -5,7 +5,6 @@ server refuses are not listed; then it rates an image. Without ``--probe`` nothi
 """
 
 import os
-from argparse import Namespace
 from typing import Any
 
 import dspy
@@ -21,6 +20,7 @@ from agenticiqa.programs.backends.connect import (
 )
 from agenticiqa.programs.backends.prices import price_shown
 from agenticiqa.programs.backends.providers import PROVIDERS, Provider
+from agenticiqa.programs.cli.arguments import BackendsOptions
 from agenticiqa.programs.cli.options import models_from
 from agenticiqa.programs.cli.output_paths import check_outputs
 from agenticiqa.programs.cli.printable import counted, print_error
@@ -34,7 +34,7 @@ PROVIDERS_TITLE = "Providers and the features of their interfaces (a model or se
 FORMS = {"json_schema": "JSON schema", "json_object": "JSON objects", "off": "none"}
 
 
-def run(args: Namespace) -> int:
+def run(args: BackendsOptions) -> int:
     """Print the backends; the exit status says whether every model gave ``--probe`` a valid rating."""
     check_outputs(args)
     config = models_from(args)

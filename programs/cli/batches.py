@@ -1,12 +1,12 @@
 """``agenticiqa batches``: list, collect or cancel the batches of a run with ``--batch``."""
 
-from argparse import Namespace
 from dataclasses import asdict
 from pathlib import Path
 
 from agenticiqa.programs.backends.limits import Limits
 from agenticiqa.programs.backends.provider_batches.driver import Batches
 from agenticiqa.programs.backends.provider_batches.manifest import ALL, Batch, Manifest
+from agenticiqa.programs.cli.arguments import BatchesOptions
 from agenticiqa.programs.cli.batching import batches_beside
 from agenticiqa.programs.cli.output_paths import check_outputs
 from agenticiqa.programs.cli.printable import print_note
@@ -17,7 +17,7 @@ from agenticiqa.programs.images.files import printable_path
 from agenticiqa.programs.page.table import Table, data_of, number
 
 
-def run(args: Namespace) -> int:
+def run(args: BatchesOptions) -> int:
     """Cancel or collect batches as the options say, and list them."""
     check_outputs(args)
     folder = folder_of(Path(args.run))

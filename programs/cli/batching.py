@@ -2,7 +2,6 @@
 
 import json
 import logging
-from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from math import ceil
@@ -16,6 +15,7 @@ from agenticiqa.programs.backends.provider_batches.openai_files import OpenAIFil
 from agenticiqa.programs.backends.provider_batches.rounds import BatchRun
 from agenticiqa.programs.batch.cost import Estimate, estimate
 from agenticiqa.programs.batch.job import Job
+from agenticiqa.programs.cli.arguments import BatchedOptions
 from agenticiqa.programs.cli.options import models_of, print_models
 from agenticiqa.programs.cli.printable import counted, print_error, print_note
 from agenticiqa.programs.cli.render import print_remark, print_table
@@ -42,7 +42,7 @@ def batches_beside(results: Path) -> Path:
     return results.with_name(f"{results.name}.batches")
 
 
-def check_batches(args: Namespace, config: Config, limits: Limits, jobs: Sequence[Job]) -> Config:
+def check_batches(args: BatchedOptions, config: Config, limits: Limits, jobs: Sequence[Job]) -> Config:
     """Return the configuration, with Batch API prices if ``--batch`` is set.
 
     Raises BackendError for a backend without batches. Raises UserError if no model is configured, or a limit is
@@ -80,7 +80,7 @@ def at_batch_prices(config: Config) -> Config:
     return config.model_copy(update={name: cheaper(section) for name, section in config.sections.items()})
 
 
-def print_expected(args: Namespace, config: Config, jobs: Sequence[Job], *, as_json: bool = False) -> None:
+def print_expected(args: BatchedOptions, config: Config, jobs: Sequence[Job], *, as_json: bool = False) -> None:
     """Print the expected cost of a dry run and the number of batches, given the limits of the providers."""
     print_models(config)
     expected = estimate(config, jobs)
@@ -122,7 +122,7 @@ def print_estimate(cost: Estimate, *, is_dry: bool = False, as_json: bool = Fals
 
 
 @contextmanager
-def within_batches(args: Namespace, results: Path, limits: Limits) -> Iterator[None]:
+def within_batches(args: BatchedOptions, results: Path, limits: Limits) -> Iterator[None]:
     """Submit the requests in the block as batches if ``--batch`` is set; they are kept beside the results file.
 
     Raises UserError as ``BatchRun``.

@@ -1,6 +1,5 @@
 """``agenticiqa compare`` of images: rank them by score, with their sizes in bytes and the value of each metric."""
 
-from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -12,6 +11,7 @@ from agenticiqa.programs.batch.find_jobs import find_jobs
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.results_file import Row
 from agenticiqa.programs.batch.summary import Summary
+from agenticiqa.programs.cli.arguments import CompareImagesOptions
 from agenticiqa.programs.cli.options import settings_from
 from agenticiqa.programs.cli.output_paths import check_outputs, write_all
 from agenticiqa.programs.cli.printable import print_error
@@ -39,7 +39,7 @@ SIDE = 480  # pixels of a picture in the page
 HEADINGS = ("rank", "image", "score", "80 % interval", "bytes", "bits/pixel", "main distortion")
 
 
-def compare(images: Sequence[str], args: Namespace) -> int:
+def compare(images: Sequence[str], args: CompareImagesOptions) -> int:
     """Assess the images, and print them by score with their metrics; the status says whether all were assessed."""
     config, workers, limits = settings_from(args)
     inputs = find_jobs(images, DEFAULT_QUERY, args.reference, args.resize_reference)
@@ -48,7 +48,7 @@ def compare(images: Sequence[str], args: Namespace) -> int:
         return USAGE
     check_outputs(args, inputs.jobs, config)
     tools = toolbox(config.tool_curves, config.pyiqa, config.adapter)
-    to_row = partial(row_with_metrics, tools, to_row_from(args, inputs.jobs))
+    to_row = partial(row_with_metrics, tools, to_row_from(args.save_maps, inputs.jobs))
     install(config)
     with within(limits):
         state = RunState.of(config, inputs, workers)
@@ -60,7 +60,7 @@ def compare(images: Sequence[str], args: Namespace) -> int:
 class Comparison(Sink):
     """The ranking of all images with their metrics, as tables, JSON or a page; an interrupted run has none."""
 
-    def __init__(self, args: Namespace, summary: Summary) -> None:
+    def __init__(self, args: CompareImagesOptions, summary: Summary) -> None:
         self._args, self._summary = args, summary
         self._rows: list[Row] = []
 

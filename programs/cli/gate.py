@@ -1,7 +1,6 @@
 """``agenticiqa gate``: accept or refuse photos by a policy, with the reasons."""
 
 import os
-from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from agenticiqa.programs.batch.find_jobs import find_jobs
 from agenticiqa.programs.batch.gate import GateResult, add_assessment, checked, gate, refused_distortions
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.cli import render
+from agenticiqa.programs.cli.arguments import GateOptions
 from agenticiqa.programs.cli.output_paths import Output, check_outputs, write_all
 from agenticiqa.programs.cli.printable import json_text, print_error, print_note
 from agenticiqa.programs.cli.status import BELOW, OK, SOME_FAILED, USAGE
@@ -30,14 +30,14 @@ MEASURED = ("width", "height", "jpeg_quality", "effective_side", "score")
 ROW_COLUMNS = ("image", "error", "quality_score", "executor_evidence", "outside_training")
 
 
-def run(args: Namespace) -> int:
+def run(args: GateOptions) -> int:
     """Check the photos; the exit status says whether all are accepted."""
-    policy = load_policy(args.policy)
+    policy, adapter = load_policy(args.policy), args.keys.get("adapter")
     refused_distortions(policy)  # an unknown word is an error
     if shards := [name for name in args.images if holds_results(name)]:
         if len(shards) < len(args.images):
             raise UserError("name either images or results of assess (--jsonl, --parquet), not both")
-        if args.adapter:
+        if adapter:
             raise UserError("--adapter does not apply to results of assess, which have scores already: leave it out")
         return _run_on_results(policy, shards, args)
     workers = args.workers or available_cores()
@@ -51,7 +51,7 @@ def run(args: Namespace) -> int:
         from agenticiqa.programs.batch.assess_many import assess_many
         from agenticiqa.programs.result import Assessment
 
-        return assess_many(AgenticIQA.offline(adapter=args.adapter), jobs, workers, Assessment.to_dict)
+        return assess_many(AgenticIQA.offline(adapter=adapter), jobs, workers, Assessment.to_dict)
 
     check_outputs(args, inputs.jobs)
     results: list[GateResult] = []
@@ -64,7 +64,7 @@ def run(args: Namespace) -> int:
     return _status(results)
 
 
-def _run_on_results(policy: GatePolicy, places: Sequence[str], args: Namespace) -> int:
+def _run_on_results(policy: GatePolicy, places: Sequence[str], args: GateOptions) -> int:
     """Apply the policy to saved results: write the requested files, or print a line for each result as it is read."""
     check_outputs(args)
     results = _verdicts(policy, places)
@@ -103,7 +103,7 @@ def _verdicts(policy: GatePolicy, places: Sequence[str]) -> Iterator[GateResult]
         yield result
 
 
-def show(results: Sequence[GateResult], jobs: Sequence[Job], args: Namespace) -> bool:
+def show(results: Sequence[GateResult], jobs: Sequence[Job], args: GateOptions) -> bool:
     """Print and write the results of these jobs, the refused ones first, and a line of counts to stderr.
 
     Return whether every output was written. If none was, the results are printed.

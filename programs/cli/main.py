@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 
+from agenticiqa.programs.cli.arguments import LightOptions, LoggedOptions, TableOptions
 from agenticiqa.programs.cli.commands import COMMANDS, Command
 from agenticiqa.programs.cli.parser import PROGRAM, parse
 from agenticiqa.programs.cli.printable import VERBOSITY, escape_unencodable_characters, message_line
@@ -21,25 +22,26 @@ def main(argv: Sequence[str] | None = None, commands: Mapping[str, Command] | No
     commands = commands or COMMANDS
     escape_unencodable_characters()
     try:
-        args = parse(sys.argv[1:] if argv is None else argv, commands)
-        VERBOSITY.set(-1 if args.quiet else vars(args).get("verbose", 0))  # light commands have no -v
+        command, args = parse(sys.argv[1:] if argv is None else argv, commands)
         return_large_blocks()
-        if "raw_csv" in args:
+        if isinstance(args, TableOptions):
             from agenticiqa.programs.page.csv_text import RAW_CSV
 
             RAW_CSV.set(args.raw_csv)
-        if commands[args.command].light:
-            status = commands[args.command].run(args)
+        if not isinstance(args, LoggedOptions):
+            VERBOSITY.set(-1 if isinstance(args, LightOptions) and args.quiet else 0)
+            status = command.run(args)
             sys.stdout.flush()
             return status
         # These load DSPy, which --help and --version do not need.
         from agenticiqa.programs.cli import logs
         from agenticiqa.programs.images.files import cache_folder
 
+        VERBOSITY.set(-1 if args.quiet else args.verbose)
         # matplotlib keeps its font list in this program's cache folder and reads no style of the user.
         os.environ.setdefault("MPLCONFIGDIR", str(cache_folder() / "matplotlib"))
         with logs.logging_to(VERBOSITY.get(), args.log) as log:
-            status = commands[args.command].run(args)
+            status = command.run(args)
         if log is not None and not log.is_whole:
             status = worst(status, SOME_FAILED)
         sys.stdout.flush()

@@ -2,7 +2,6 @@
 
 import os
 import sys
-from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -11,6 +10,7 @@ from typing import Any
 from agenticiqa.programs.backends.cores import available_cores
 from agenticiqa.programs.batch.find_jobs import find_jobs
 from agenticiqa.programs.batch.job import Job, failure_text
+from agenticiqa.programs.cli.arguments import MeasureOptions
 from agenticiqa.programs.cli.output_paths import check_outputs
 from agenticiqa.programs.cli.printable import print_error
 from agenticiqa.programs.cli.status import OK, SOME_FAILED, USAGE
@@ -26,7 +26,7 @@ from agenticiqa.programs.tools.tool import PYIQA, Tool, raw_value
 Measurement = dict[str, Any]  # image, reference, a value or None for each metric, and error if anything failed
 
 
-def run(args: Namespace) -> int:
+def run(args: MeasureOptions) -> int:
     """Measure the images and print the values; the exit status says whether all could be measured."""
     tools, names = metrics_and_images(args.words)
     compared = [tool.name for tool in tools if tool.kind == "FR"]
@@ -106,7 +106,7 @@ def _measured(tools: Sequence[Tool], job: Job) -> Measurement:
     return {**row, "error": failure_text(job, UserError("; ".join(errors)))} if errors else row
 
 
-def show_values(tools: Sequence[Tool], rows: Sequence[Measurement], args: Namespace, *, alone: bool) -> bool:
+def show_values(tools: Sequence[Tool], rows: Sequence[Measurement], args: MeasureOptions, *, alone: bool) -> bool:
     """Print a single number, or show all values; return whether they were written as requested."""
     is_number = alone and len(tools) == 1 and not writes_files(args) and not args.json
     if is_number:

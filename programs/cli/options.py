@@ -1,23 +1,23 @@
 """Read the options that several commands have."""
 
-from argparse import Namespace
 from collections.abc import Collection, Iterable
 from typing import Any
 
 from agenticiqa.configs import Config, FusionConfig, StageConfig, load_config
-from agenticiqa.configs.options import KEYS, SECTION_KEYS, Option, Options, flat
+from agenticiqa.configs.options import KEYS, SECTION_KEYS, Arguments, Option
 from agenticiqa.programs.backends.choice import AMBIENT
 from agenticiqa.programs.backends.connect import address_shown, key_variable, located, stage_models, workers_for
 from agenticiqa.programs.backends.cores import available_cores
 from agenticiqa.programs.backends.limits import Limits
 from agenticiqa.programs.backends.prices import price_of, price_shown
+from agenticiqa.programs.cli.arguments import BatchedOptions, ModelOptions, RunOptions
 from agenticiqa.programs.cli.printable import print_note
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.fusion.profile import read_fusion_profile
 from agenticiqa.programs.tools.metrics.learned_iqa import adapter_in
 
 
-def models_from(args: Namespace) -> Config:
+def models_from(args: ModelOptions) -> Config:
     """Return the configuration with the models that the options name, and with all addresses.
 
     Raises UserError, ConfigError or BackendError.
@@ -38,17 +38,16 @@ def models_from(args: Namespace) -> Config:
     return config.model_copy(update={name: located(section) for name, section in config.sections.items()})
 
 
-def _given(args: Namespace, keys: Iterable[Option]) -> dict[str, Any]:
-    """Return the values of the keys that their options set."""
-    values = {key.name: getattr(args, key.name, None) for key in keys}
-    return {name: value for name, value in values.items() if value not in (None, "")}
+def _given(args: ModelOptions, keys: Iterable[Option]) -> dict[str, Any]:
+    """Return the values of those keys that options set."""
+    return {key.name: args.keys[key.name] for key in keys if key.name in args.keys}
 
 
-def config_from(args: Namespace) -> Config:
+def config_from(args: ModelOptions) -> Config:
     """Return the configuration of a run, with the keys that its options set. Raises as ``models_from``."""
     config = models_from(args)
     changed = _given(args, KEYS)
-    if vars(args).get("batch"):
+    if isinstance(args, BatchedOptions) and args.batch:
         changed["cache"] = False  # batches store their answers themselves
     if "fusion" in changed:
         changed["fusion"] = config.fusion.with_errors(FusionConfig.model_validate(changed["fusion"]))
@@ -79,19 +78,23 @@ def described(model: StageConfig) -> str:
     return ", ".join(filter(None, parts))
 
 
-def settings_from(args: Namespace) -> tuple[Config, int, Limits]:
+def settings_from(args: RunOptions) -> tuple[Config, int, Limits]:
     """Return the configuration of a run, the number of images in parallel, and the limits. Raises as these do."""
     config = config_from(args)
     return config, workers_from(args, config), limits_from(args, config)
 
 
-def given(args: Namespace, options: Options, *, but: Collection[str] = ()) -> list[str]:
+def given(args: Arguments, options: Iterable[Option], *, but: Collection[str] = ()) -> list[str]:
     """Return the flags of the options that differ from their defaults, except those in ``but``."""
-    changed = [option for option in flat(options) if getattr(args, option.name) != option.unset]
+    changed = [
+        option
+        for option in options
+        if (option.name in args.keys if option.key else getattr(args, option.name) != option.default)
+    ]
     return [option.flags[0] for option in changed if option.flags[0] not in but]
 
 
-def limits_from(args: Namespace, config: Config) -> Limits:
+def limits_from(args: RunOptions, config: Config) -> Limits:
     """Return the limits that the options set. Raises UserError for --max-usd if the price of a model is unknown."""
     if args.max_usd is not None:
         require_prices(models_of(config), "--price", " beside --backend, or as price in the configuration")
@@ -108,6 +111,6 @@ def require_prices(models: Iterable[StageConfig], flag: str, otherwise: str = ""
             )
 
 
-def workers_from(args: Namespace, config: Config) -> int:
+def workers_from(args: RunOptions, config: Config) -> int:
     """Return the number of images in parallel; the default depends on whether a model is asked, and on its server."""
     return args.workers or (available_cores() if config.is_offline else workers_for(models_of(config)))

@@ -3,12 +3,11 @@
 import os
 import secrets
 import sys
-from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from agenticiqa.configs.options import Writes
+from agenticiqa.configs.options import Arguments, Option, Writes, options_of
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.cli.printable import is_stdout, print_error, print_note
 from agenticiqa.programs.errors import UserError
@@ -19,7 +18,6 @@ if TYPE_CHECKING:  # light commands have no configuration
     from agenticiqa.configs import Config
 
 PAGES = (".html", ".htm", ".xhtml")
-NO_INPUTS = {"argv", "command", "outputs", "query"}  # arguments that name no input, beside the outputs
 OF_A_RUN = ("results.jsonl", "run.json", "report.json")
 IN_FOLDERS = (  # files that a command reads in a folder that an argument names
     *("labels.*", "metadata.*", "*.parquet", "*.arrow", "state.json", "dataset_dict.json"),
@@ -50,7 +48,7 @@ class Output(NamedTuple):
 
 
 def check_outputs(
-    args: Namespace,
+    args: Arguments,
     jobs: Iterable[Job] = (),
     config: "Config | None" = None,
     *,
@@ -85,7 +83,7 @@ def check_outputs(
 
 
 def refuse_inputs(
-    args: Namespace,
+    args: Arguments,
     files: Iterable[str | os.PathLike[str]] = (),
     config: "Config | None" = None,
     *,
@@ -101,7 +99,7 @@ def refuse_inputs(
         from agenticiqa.configs.schema import VARIABLE  # an import that commands without a configuration do not need
 
         read |= {os.path.abspath(path) for path in (*config.files, os.environ.get(VARIABLE)) if path}
-    folders, in_folders = {*map(os.path.realpath, named)}, IN_FOLDERS + (OF_A_RUN if "runs" in args else ())
+    folders, in_folders = {*map(os.path.realpath, named)}, IN_FOLDERS + (OF_A_RUN if hasattr(args, "runs") else ())
     for output in (*_places(args), *_written(args, written)):
         if output.is_folder or os.path.isdir(output.path):
             continue
@@ -116,19 +114,19 @@ def refuse_inputs(
             )
 
 
-def _named(args: Namespace) -> Iterator[str]:
+def _named(args: Arguments) -> Iterator[str]:
     """Yield the texts and paths among the arguments that may name inputs."""
-    for name in vars(args).keys() - NO_INPUTS - {option.name for option in args.outputs}:
-        value = vars(args)[name]
+    inputs = [option.name for option in options_of(type(args)) if not (option.writes or option.key)]
+    for value in (*args.keys.values(), *(getattr(args, name) for name in inputs if name != "query")):
         for item in value if isinstance(value, list | tuple) else [value]:
             if isinstance(item, str | os.PathLike) and item != "":
                 yield os.fspath(item)
 
 
-def _refuse_two_on_stdout(args: Namespace) -> None:
+def _refuse_two_on_stdout(args: Arguments) -> None:
     printed: list[str] = []
-    for option in args.outputs:
-        value, flag = vars(args)[option.name], option.flags[-1]
+    for option in _outputs(args):
+        value, flag = getattr(args, option.name), option.flags[-1]
         if option.writes in (Writes.FILE, Writes.RESULTS) and is_stdout(value):
             printed.append(f"{flag} -")
         elif option.writes is Writes.STDOUT and value:
@@ -168,14 +166,18 @@ def _place(option: str, path: Path, *, is_folder: bool = False, is_page: bool = 
     return Place(option, path, Path(os.path.realpath(path)), is_folder, is_page, is_needed)
 
 
-def _written(args: Namespace, files: Iterable[Path]) -> list[Place]:
-    return [_place("--parquet" if vars(args).get("parquet") else "--out", path) for path in files]
+def _written(args: Arguments, files: Iterable[Path]) -> list[Place]:
+    return [_place("--parquet" if getattr(args, "parquet", None) else "--out", path) for path in files]
 
 
-def _places(args: Namespace) -> Iterator[Place]:
+def _outputs(args: Arguments) -> list[Option]:
+    return [option for option in options_of(type(args)) if option.writes]
+
+
+def _places(args: Arguments) -> Iterator[Place]:
     """Yield what the options of a command name, with what belongs to it."""
-    for option in args.outputs:
-        value, flag = vars(args)[option.name], option.flags[-1]
+    for option in _outputs(args):
+        value, flag = getattr(args, option.name), option.flags[-1]
         is_page = option.writes in (Writes.PAGE, Writes.SHEET)
         is_printed = option.writes is Writes.STDOUT or (is_stdout(value) and not is_page)
         if value is None or is_printed or "://" in str(value):  # an address, checked later

@@ -1,6 +1,5 @@
 """Show all results of ``assess`` together: a contact sheet, a CSV, the worst images, a limit for the score."""
 
-from argparse import Namespace
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +9,7 @@ from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.plan_run import saved_rows
 from agenticiqa.programs.batch.results_file import Row
 from agenticiqa.programs.cli import render
+from agenticiqa.programs.cli.arguments import AssessOptions
 from agenticiqa.programs.cli.output_paths import write_all
 from agenticiqa.programs.cli.printable import counted, print_error
 from agenticiqa.programs.cli.sinks import RunState, Sink
@@ -24,18 +24,18 @@ from agenticiqa.programs.result_row import fault_of
 Entries = dict[Job, Entry]
 
 
-def check_overview(args: Namespace) -> None:
+def check_overview(args: AssessOptions) -> None:
     """Raise UserError for options that cannot be applied, before any image is assessed."""
     if args.fail_under is not None and not 1 <= args.fail_under <= 5:
         raise UserError(f"--fail-under must be a score from 1 to 5, got {args.fail_under:g}")
 
 
-def wants_overview(args: Namespace) -> bool:
+def wants_overview(args: AssessOptions) -> bool:
     """Return whether any option of the overview was given."""
     return replaces_results(args) or args.fail_under is not None
 
 
-def replaces_results(args: Namespace) -> bool:
+def replaces_results(args: AssessOptions) -> bool:
     """Return whether stdout shows the overview instead of each result."""
     return bool(args.worst or writes_files(args))
 
@@ -46,7 +46,7 @@ class Overview(Sink):
     With a results file, results of earlier runs are included. An interrupted run has no overview.
     """
 
-    def __init__(self, args: Namespace, state: RunState) -> None:
+    def __init__(self, args: AssessOptions, state: RunState) -> None:
         self._args, self._state = args, state
         self._entries: Entries = {}
 
@@ -62,7 +62,7 @@ class Overview(Sink):
         return show_all(self._args, self._entries, state.summary.failed)
 
 
-def show_all(args: Namespace, entries: Entries, failed: Sequence[str]) -> int:
+def show_all(args: AssessOptions, entries: Entries, failed: Sequence[str]) -> int:
     """Write and print the requested outputs; return OK, BELOW, UNSCORED, or SOME_FAILED for an unwritten file."""
     entries = dict(sorted(entries.items(), key=lambda item: worst_key(item[1])))
     in_order = [*entries.values()]

@@ -6,15 +6,16 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from importlib.metadata import version
 from textwrap import fill
 from typing import Any, NoReturn, cast
 
 import shtab
 
-from agenticiqa.configs.options import Group, Option, Options, Writes, flat
+from agenticiqa.configs.options import Arguments, Group, Option, options_of
 from agenticiqa.configs.spelling import did_you_mean
+from agenticiqa.programs.cli.arguments import LoggedOptions
 from agenticiqa.programs.cli.commands import Command
 from agenticiqa.programs.cli.status import USAGE
 from agenticiqa.programs.errors import UserError
@@ -72,10 +73,8 @@ class Parser(argparse.ArgumentParser):
         self.exit(USAGE, f"{self.prog}: {message}; see {self.prog} --help\n")
 
 
-def parse(argv: Sequence[str], commands: Mapping[str, Command]) -> argparse.Namespace:
-    """Return the arguments of one command, with its name as ``command`` and all given words as ``argv``.
-
-    ``outputs`` are the options of the command that name or ask for an output.
+def parse(argv: Sequence[str], commands: Mapping[str, Command]) -> tuple[Command, Arguments]:
+    """Return the command that the words name, with its options and arguments.
 
     Exit for --help, --version and wrong usage. Raises UserError for a number that is too small.
     """
@@ -94,21 +93,22 @@ def parse(argv: Sequence[str], commands: Mapping[str, Command]) -> argparse.Name
     args, unknown = parser.parse_known_args(argv)
     if args.command is None:
         if unknown:
-            parser.error(_unexpected(unknown, ["--version", "--print-completion", *_flags(LOGGED)]))
+            parser.error(_unexpected(unknown, ["--version", "--print-completion", *_flags(options_of(LoggedOptions))]))
         parser.print_help(sys.stderr)
         parser.exit(USAGE)
-    options = _options_of(commands[args.command])
+    command, values = commands[args.command], vars(args)
     if unknown:
-        subparsers[args.command].error(_unexpected(unknown, _flags(options)))
-    for option in flat(options):
-        value = getattr(args, option.name)
+        subparsers[args.command].error(_unexpected(unknown, _flags(command.options)))
+    for option in command.options:
+        value = values[option.name]
         if option.at_least is not None and value is not None and value < option.at_least:
             raise UserError(f"{option.flags[0]} must be at least {option.at_least:g}, got {value:g}")
-        if value and _names_files(option) and not (option.name == "images" and vars(args).get("parquet")):
-            setattr(args, option.name, _existing(option, value))
-    args.argv = [*argv]
-    args.outputs = [option for option in flat(options) if option.writes]
-    return args
+        if value and _names_files(option) and not (option.name == "images" and values.get("parquet")):
+            values[option.name] = _existing(option, value)
+    fields = {option.name: values[option.name] for option in command.options if not option.key}
+    keys = {option.name: values[option.name] for option in command.options if option.key}
+    given = {name: value for name, value in keys.items() if value not in (None, "")}
+    return command, command.arguments(**fields, keys=given, argv=[*argv])
 
 
 def _names_files(option: Option) -> bool:
@@ -165,7 +165,7 @@ def _check_options(
 ) -> None:
     """Exit for an option that the command does not have, because a missing argument would hide it."""
     name = next(name for name in (" ".join(argv[:2]), argv[0]) if name in commands)
-    flags = _flags(_options_of(commands[name]))
+    flags = _flags(commands[name].options)
     for word in itertools.takewhile("--".__ne__, argv):
         if word.startswith("--") and not any(flag.startswith(word.partition("=")[0]) for flag in (*flags, "--help")):
             parsers[name].error(_unexpected([word], [*flags, "--help"] if word.startswith("--h") else flags))
@@ -185,15 +185,9 @@ def _unexpected(words: Sequence[str], known: Sequence[str]) -> str:
     return f"unknown option {name}{did_you_mean(name, [flag for flag in known if flag.startswith('--')])}"
 
 
-def _flags(options: Options) -> list[str]:
-    flags = [flag for option in flat(options) for flag in option.flags]
-    denied = [option.flags for option in flat(options) if option.type is argparse.BooleanOptionalAction]
-    return flags + [f"--no-{names[0].removeprefix('--')}" for names in denied]
-
-
-def _options_of(command: Command) -> Options:
-    """Return the options of a command, with those for logging."""
-    return (*command.options, Group((QUIETLY,) if command.light else LOGGED, "logging"))
+def _flags(options: Iterable[Option]) -> list[str]:
+    flags = [flag for option in options for flag in option.flags]
+    return flags + [f"--no-{option.flags[0].removeprefix('--')}" for option in options if option.negatable]
 
 
 class _Print(argparse.Action):
@@ -209,17 +203,6 @@ COMPLETED = {
     **dict.fromkeys(("FILE", "IMAGE", "DATA", "LABELS", "PHOTOS", "TASK", "RESULTS"), shtab.FILE),
     **dict.fromkeys(("DIR", "RUN", "ALBUM"), shtab.DIRECTORY),
 }
-QUIETLY = Option("-q --quiet", "print only results and errors, without progress and notes", bool)
-LOGGED: Options = (
-    Group(
-        (
-            QUIETLY,
-            Option("-v --verbose", "log each step to stderr; -vv also logs prompts and replies", bool, 0, several=True),
-        ),
-        one_of=True,
-    ),
-    Option("--log FILE", "append every step, prompt and reply to FILE as JSON lines", writes=Writes.FILE),
-)
 
 
 def _parsers(
@@ -263,19 +246,24 @@ def _parsers(
         if not command.module:
             groups[name] = parsers[name].add_subparsers(metavar="COMMAND", title="commands", parser_class=Parser)
         elif name in loaded:
-            add_options(parsers[name], _options_of(command))
+            add_options(parsers[name], command.options)
     return parser, parsers
 
 
-def add_options(parser: Any, options: Options) -> None:
-    """Add options to a parser or to a group of a parser."""
-    for item in options:
-        if isinstance(item, Option):
-            _add_option(parser, item)
-        elif item.one_of:
-            add_options(parser.add_mutually_exclusive_group(required=item.required), item.options)
-        else:
-            add_options(parser.add_argument_group(item.title, item.about and fill(item.about, WIDTH)), item.options)
+def add_options(parser: Any, options: Iterable[Option]) -> None:
+    """Add options to a parser, each in its groups."""
+    made: dict[tuple[Group, ...], Any] = {(): parser}
+    for option in options:
+        for depth, group in enumerate(option.groups, 1):
+            if option.groups[:depth] not in made:
+                made[option.groups[:depth]] = _group(made[option.groups[: depth - 1]], group)
+        _add_option(made[option.groups], option)
+
+
+def _group(parent: Any, group: Group) -> Any:
+    if group.one_of:
+        return parent.add_mutually_exclusive_group(required=group.required)
+    return parent.add_argument_group(group.title, group.about and fill(group.about, WIDTH))
 
 
 def _one_of(choices: Sequence[str]) -> Callable[[str], str]:
@@ -293,26 +281,27 @@ def _one_of(choices: Sequence[str]) -> Callable[[str], str]:
 
 def _add_option(parser: Any, option: Option) -> None:
     names = option.flags or (option.name,)
-    settings: dict[str, Any] = {"help": option.help, "default": option.unset}
+    settings: dict[str, Any] = {"help": option.help, "default": option.default}
     if option.flags:
         settings |= {"dest": option.name, "required": option.required}
-    if option.type is argparse.BooleanOptionalAction:
-        settings["action"] = option.type
+    if option.negatable:
+        settings["action"] = argparse.BooleanOptionalAction
+    elif option.counted:
+        settings["action"] = "count"
     elif option.type is not bool:
         words = tuple(option.metavar.split()) if option.flags else (option.metavar,)
-        metavar = words[0] if len(words) == 1 else words or None
-        several = len(words) if len(words) > 1 else None
+        nargs = option.nargs or (len(words) if len(words) > 1 else None)
         settings |= {
             "type": _one_of(option.choices) if option.choices else option.type,
             "choices": option.choices or None,
-            "metavar": metavar,
-            "nargs": option.nargs or several,
-            "action": "append" if option.several else "store",
+            "metavar": words[0] if len(words) == 1 else words or None,
+            "nargs": nargs,
+            "action": "append" if option.several and nargs is None else "store",
         }
     elif option.key:
         settings |= {"action": "store_const", "const": not names[0].startswith("--no-")}
     else:
-        settings["action"] = "count" if option.several else "store_true"
+        settings["action"] = "store_true"
     action = parser.add_argument(*names, **settings)
     for word in re.findall(r"\w+", option.metavar):
         if word in COMPLETED:

@@ -1,6 +1,5 @@
 """Print a folder's results on a terminal: one line for each image, the worst first, and a summary line."""
 
-from argparse import Namespace
 from collections import Counter
 from collections.abc import Sequence
 from statistics import median
@@ -8,6 +7,7 @@ from statistics import median
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.results_file import Row
 from agenticiqa.programs.cli import render
+from agenticiqa.programs.cli.arguments import AssessOptions
 from agenticiqa.programs.cli.sinks import RunState, Sink
 from agenticiqa.programs.cli.status import OK
 from agenticiqa.programs.page.entry import Entry, entry_of, worst_first
@@ -17,7 +17,7 @@ from agenticiqa.signatures.vocabulary import LEVELS
 FEWEST = 10  # images; fewer get a card each instead of a line
 
 
-def is_ranked(args: Namespace, images: int) -> bool:
+def is_ranked(args: AssessOptions, images: int) -> bool:
     """Return whether results are shown as one table: on a terminal, unless -v asks for each."""
     return images >= FEWEST and render.stdout_console().is_terminal and not args.verbose
 

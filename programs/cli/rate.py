@@ -1,7 +1,6 @@
 """``agenticiqa rate``: write a page on which a person rates photos of an album, for ``calibrate adapter``."""
 
 import os
-from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from agenticiqa.programs.backends.cores import available_cores
 from agenticiqa.programs.batch.find_jobs import FoundJobs, find_jobs
 from agenticiqa.programs.batch.plan_run import absolute
 from agenticiqa.programs.batch.results_file import Row
+from agenticiqa.programs.cli.arguments import RateOptions
 from agenticiqa.programs.cli.output_paths import Output, check_outputs, write_all
 from agenticiqa.programs.cli.printable import counted, print_error, print_note
 from agenticiqa.programs.cli.sinks import Printed, RunState, assess_into
@@ -26,7 +26,7 @@ from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
 COLUMNS = ("image", "quality_score")
 
 
-def run(args: Namespace) -> int:
+def run(args: RateOptions) -> int:
     """Score the album, choose photos and write the page; the exit status says whether all photos have a score."""
     album = printable_path(Path(args.album))
     if not os.path.isdir(args.album):

@@ -1,17 +1,16 @@
 """``agenticiqa assess ... --parquet DIR``: assess in shards, on this machine or on a Ray cluster."""
 
-from argparse import Namespace
 from collections.abc import Iterator
 from dataclasses import replace
 
-from agenticiqa.configs.options import flat
+from agenticiqa.configs.options import options_of
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.connect import workers_for
 from agenticiqa.programs.backends.run_context import within
 from agenticiqa.programs.batch.plan_run import run_settings
 from agenticiqa.programs.batch.store import results_in
 from agenticiqa.programs.cli import render
-from agenticiqa.programs.cli.commands import COMMANDS
+from agenticiqa.programs.cli.arguments import AssessOptions
 from agenticiqa.programs.cli.options import given, models_of, print_models, settings_from
 from agenticiqa.programs.cli.output_paths import check_outputs
 from agenticiqa.programs.cli.overview import check_overview, entries_in, show_all, wants_overview
@@ -27,18 +26,18 @@ from agenticiqa.programs.scale.shard_assessor import ShardOutcome, ShardRun
 from agenticiqa.programs.scale.table import ShardFolder
 
 
-def run(args: Namespace) -> int:
+def run(args: AssessOptions, folder: str) -> int:
     """Assess the named images into a Parquet file for each shard; the exit status says whether all succeeded."""
-    others = tuple(option for option in flat(COMMANDS[args.command].options) if not option.with_shards)
+    others = [option for option in options_of(AssessOptions) if not option.with_shards]
     if unsuitable := given(args, others):
         raise UserError(f"{unsuitable[0]} does not work with --parquet: leave it out, or use --jsonl")
     check_overview(args)
     config, workers, limits = settings_from(args)
-    check_outputs(args, (), config, written=written_in(args.parquet))
+    check_outputs(args, (), config, written=written_in(folder))
     settings = run_settings(AgenticIQA.from_config(config), config)
     print_models(config)
     question = SharedQuestion(args.query, tuple(args.options or ()) or None, args.reference, args.resize_reference)
-    shard_run = ShardRun(config, settings, question, args.parquet, workers, tuple(args.images))
+    shard_run = ShardRun(config, settings, question, folder, workers, tuple(args.images))
 
     def watch(outcomes: Iterator[ShardOutcome], count: int) -> Iterator[ShardOutcome]:
         for outcome in render.progress(outcomes, count, "shards"):
@@ -57,18 +56,18 @@ def run(args: Namespace) -> int:
     else:
         with within(limits):
             ended = run_shards(shard_run, assess_here, args.shard_images, watch)
-    status = _reported(ended, args.parquet)
+    status = _reported(ended, folder)
     rated = ended.figures["assessed"] - ended.figures["unscored"]
     queries = {} if args.options else {args.query: rated}
-    print_unfitted(config, queries, rated, args.parquet)
-    return worst(status, _show_overview(args, ended)) if wants_overview(args) else status
+    print_unfitted(config, queries, rated, folder)
+    return worst(status, _show_overview(args, folder, ended)) if wants_overview(args) else status
 
 
-def _show_overview(args: Namespace, ended: RunOfShards) -> int:
+def _show_overview(args: AssessOptions, folder: str, ended: RunOfShards) -> int:
     """Show all results in the folder together, also those of earlier runs; return the status for them."""
     failed = [*ended.problems, *ended.set_aside.values()]
-    rows = ShardFolder(args.parquet).rows() if ended.stamps else ()
-    return show_all(args, entries_in(results_in(rows, failed), args.parquet), failed)
+    rows = ShardFolder(folder).rows() if ended.stamps else ()
+    return show_all(args, entries_in(results_in(rows, failed), folder), failed)
 
 
 def _reported(ended: RunOfShards, folder: str) -> int:

@@ -2,7 +2,6 @@
 
 import os
 import shlex
-from argparse import Namespace
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -21,6 +20,7 @@ from agenticiqa.programs.batch.results_file import ResultsFile, Row
 from agenticiqa.programs.batch.stop_rule import StopRule
 from agenticiqa.programs.batch.summary import Summary
 from agenticiqa.programs.cli import render
+from agenticiqa.programs.cli.arguments import AssessOptions
 from agenticiqa.programs.cli.options import print_models
 from agenticiqa.programs.cli.printable import counted, json_text, print_error, print_note
 from agenticiqa.programs.cli.status import OK, SOME_FAILED, UNSCORED, USAGE, worst
@@ -292,7 +292,7 @@ class SavedResults(Appending):
 class Maps(Sink):
     """The folder of the pictures; it only reports on them."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._drawn: list[bool] = []
 
@@ -447,20 +447,20 @@ def print_unfitted(config: Config, queries: Mapping[str, int], images: int, plac
         )
 
 
-def to_row_from(args: Namespace, jobs: Sequence[Job], names: Sequence[str] = ()) -> Callable[[Assessment], Row]:
+def to_row_from(save_maps: Path | None, jobs: Sequence[Job], names: Sequence[str] = ()) -> Callable[[Assessment], Row]:
     """Return the function from a result to its row; with ``--save-maps`` it draws the result, too.
 
     ``names`` are the paths that led to the images. Raises UserError if a picture would overwrite another file.
     """
-    if not args.save_maps:
+    if not save_maps:
         return Assessment.to_dict
     from agenticiqa.programs.pictures import draw  # an import that one photo without a picture does not need
 
-    return draw.drawing_into(args.save_maps, [job.image for job in jobs], names)
+    return draw.drawing_into(save_maps, [job.image for job in jobs], names)
 
 
 @contextmanager
-def opened_results(args: Namespace, limits: Limits) -> Iterator[ResultsFile | None]:
+def opened_results(args: AssessOptions, limits: Limits) -> Iterator[ResultsFile | None]:
     """Open the results file of a run, if any; with ``--batch``, requests in the block are submitted as batches.
 
     Raises UserError if the file has results and ``--resume`` is not set.

@@ -1,9 +1,9 @@
 """``agenticiqa tools``: list the metrics."""
 
-from argparse import Namespace
 from typing import Any
 
 from agenticiqa.configs import load_config
+from agenticiqa.programs.cli.arguments import ToolsOptions
 from agenticiqa.programs.cli.output_paths import check_outputs
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
 from agenticiqa.programs.cli.views import View, show
@@ -18,7 +18,7 @@ PYIQA = (
 )
 
 
-def run(args: Namespace) -> int:
+def run(args: ToolsOptions) -> int:
     """Show the tools; the exit status says whether they were written as requested."""
     check_outputs(args)
     config = load_config(args.config)

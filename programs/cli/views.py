@@ -1,12 +1,12 @@
 """Show the tables of a command: on stdout, or as the files that its options name."""
 
-from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from agenticiqa.programs.cli.arguments import TableOptions
 from agenticiqa.programs.cli.output_paths import Output, write_all
 from agenticiqa.programs.cli.printable import is_stdout, json_text, print_error, print_note
 from agenticiqa.programs.page.forms import FORMS, comma_separated, page_of
@@ -36,7 +36,7 @@ class View:
     remark: str = ""
 
 
-def show(args: Namespace, view: View) -> bool:
+def show(args: TableOptions, view: View) -> bool:
     """Write the requested outputs, or print the tables; return whether everything requested was written.
 
     If no requested output could be written, the data is printed.
@@ -49,21 +49,22 @@ def show(args: Namespace, view: View) -> bool:
     return all(done)
 
 
-def writes_files(args: Namespace) -> bool:
+def writes_files(args: TableOptions) -> bool:
     """Return whether an option of ``arguments.table_files`` was given."""
-    return any(vars(args)[name] for name in ("html", "csv", *FORMS))
+    return any(getattr(args, name) for name in ("html", "csv", *FORMS))
 
 
-def files_of(args: Namespace, view: View) -> list[Output]:
+def files_of(args: TableOptions, view: View) -> list[Output]:
     """Return the files that the options of ``arguments.table_files`` name."""
+    page = view.page or partial(page_of, view.tables)
     return [
-        Output(view.page_name, args.html, lambda: (view.page or partial(page_of, view.tables))(args.html)),
+        *([Output(view.page_name, args.html, partial(page, args.html))] if args.html else []),
         *_csv(args.csv, view.data or view.tables),
-        *(Output("table", vars(args)[name], partial(form, view.tables)) for name, form in FORMS.items()),
+        *(Output("table", getattr(args, name), partial(form, view.tables)) for name, form in FORMS.items()),
     ]
 
 
-def json_of(args: Namespace, view: View) -> Output:
+def json_of(args: TableOptions, view: View) -> Output:
     """Return what ``--json`` prints."""
     return Output("JSON", "-" if args.json else None, partial(_json, view))
 

@@ -26,8 +26,8 @@ from agenticiqa.eval.calibrate.adapter_fit import ADDS, FOLLOWS, NEARER
 from agenticiqa.eval.cli import COMMANDS
 from agenticiqa.eval.commands.calibrate_adapter import FEWEST_CONTENTS, FEWEST_LABELS, USUALLY_ENOUGH
 from agenticiqa.eval.intervals import FEWEST_CONTENTS as FEWEST_SCENES
+from agenticiqa.eval.names import Stage
 from agenticiqa.eval.optimize import TuningSettings
-from agenticiqa.eval.optimize.items import Stage
 from agenticiqa.eval.optimize.search import AGAIN, GAINLESS, LOOK
 from agenticiqa.eval.questions.agenticiqa_eval import AGENTICIQA_EVAL
 from agenticiqa.eval.report import run_differences
