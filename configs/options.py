@@ -5,7 +5,7 @@ class accepts it as an option. The module is plain Python, so that --help does n
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, replace
+from dataclasses import MISSING, Field, dataclass, field, replace
 from dataclasses import fields as dataclass_fields
 from enum import Enum, auto
 from inspect import get_annotations
@@ -139,7 +139,7 @@ def options_of(arguments: type[Arguments]) -> tuple[Option, ...]:
     A field that the class declares anew, with another help or group, keeps its place.
     """
     hints, options = get_type_hints(arguments, include_extras=True), []
-    defaults = {each.name: each for each in dataclass_fields(arguments)}
+    defaults = {each.name: _default(each) for each in dataclass_fields(arguments)}
     added = {base: get_annotations(base).keys() - _inherited(base) for base in arguments.__mro__}
     names = [name for base in arguments.__mro__ for name in get_annotations(base) if name in added[base]]
     for name in names:
@@ -149,15 +149,18 @@ def options_of(arguments: type[Arguments]) -> tuple[Option, ...]:
             if isinstance(mark, Keys):
                 options += [replace(key, groups=mark.groups) for each in mark.declared_in for key in keys(each)]
             elif isinstance(mark, Option):
-                default = defaults[name].default
-                required = default is MISSING
-                option = _of_field(mark, name, hints[name])
-                options.append(replace(option, default=None if required else default, required=required, groups=groups))
+                option, default = _of_field(mark, name, hints[name]), defaults[name]
+                known: dict[str, Any] = {"required": True} if default is MISSING else {"default": default}
+                options.append(replace(option, groups=groups, **known))
     return tuple(options)
 
 
 def _inherited(arguments: type) -> set[str]:
     return {name for base in arguments.__mro__[1:] for name in get_annotations(base)}
+
+
+def _default(of: Field[Any]) -> Any:
+    return of.default if of.default_factory is MISSING else of.default_factory()
 
 
 def keys(declared_in: type) -> tuple[Option, ...]:

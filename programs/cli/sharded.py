@@ -28,7 +28,7 @@ from agenticiqa.programs.scale.table import ShardFolder
 
 def run(args: AssessOptions, folder: str) -> int:
     """Assess the named images into a Parquet file for each shard; the exit status says whether all succeeded."""
-    others = [option for option in options_of(AssessOptions) if not option.with_shards]
+    others = [option for option in options_of(type(args)) if not option.with_shards]
     if unsuitable := given(args, others):
         raise UserError(f"{unsuitable[0]} does not work with --parquet: leave it out, or use --jsonl")
     check_overview(args)

@@ -17,7 +17,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from agenticiqa.configs import STAGES, Config, load_config
-from agenticiqa.configs.options import SMALLEST_SENT, Effect, ModelKeys, flat
+from agenticiqa.configs.options import SMALLEST_SENT, Effect, ModelKeys
 from agenticiqa.configs.policy import GatePolicy
 from agenticiqa.configs.schema import FusionConfig, LevelsConfig, PlannerConfig, Price, StageConfig, SummarizerConfig
 from agenticiqa.configs.user_files import MOST_BYTES, MOST_PLAIN_BYTES
@@ -46,7 +46,7 @@ from agenticiqa.programs.batch.fit_fusion import RELIABLE_FROM
 from agenticiqa.programs.batch.gate import KINDS
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.stop_rule import FAILURES_IN_A_ROW
-from agenticiqa.programs.cli.parser import parse
+from agenticiqa.programs.cli.arguments import RateOptions
 from agenticiqa.programs.cli.ranking import FEWEST
 from agenticiqa.programs.cli.status import BELOW
 from agenticiqa.programs.fusion.fit import (
@@ -194,7 +194,7 @@ FIGURES: dict[str, list[tuple[str, object]]] = {
         ("fails {}, it is skipped", {2: "twice"}[TRIES]),
     ],
     "adapt.md": [
-        ("It chooses {} photos", parse(["rate", "album", "--out", "rate.html"], COMMANDS).images),
+        ("It chooses {} photos", RateOptions(album="album", out=Path("rate.html")).images),
         ("{} photos at the beginning are for practice", WORDS[len(PRACTICE_RANKS)].capitalize()),
         ("{} photos come twice", WORDS[REPEATS].capitalize()),
         ("At least {} labels", FEWEST_LABELS),
@@ -334,7 +334,7 @@ def range_of(field: FieldInfo) -> str:
     return ""
 
 
-FLAGS = {option.name: {*option.flags} for option in flat(COMMANDS["assess"].options) if option.key}
+FLAGS = {option.name: {*option.flags} for option in COMMANDS["assess"].options if option.key}
 
 
 def check_row(key: str, field: FieldInfo, values: str, meaning: str) -> None:

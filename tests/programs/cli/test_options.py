@@ -1,15 +1,16 @@
 """How options change a configuration, and which values are refused."""
 
-from argparse import Namespace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agenticiqa.configs import STAGES, Config, ConfigError, PlannerConfig, Price, StageConfig, SummarizerConfig
-from agenticiqa.configs.options import KEYS, SECTION_KEYS, Option, flat
+from agenticiqa.configs.options import KEYS, SECTION_KEYS, Option
 from agenticiqa.programs.backends.limits import Limits
 from agenticiqa.programs.backends.providers import PROVIDERS, SLOW, TIMEOUT
+from agenticiqa.programs.cli.arguments import AssessOptions, RunOptions
 from agenticiqa.programs.cli.commands import COMMANDS
 from agenticiqa.programs.cli.options import config_from, described, limits_from, workers_from
 from agenticiqa.programs.cli.parser import parse
@@ -25,13 +26,22 @@ def config(planner: Price | None, others: Price | None, **changes: Any) -> Confi
     return Config(**asking, summarizer=stage, **changes)
 
 
+def options(*arguments: str) -> AssessOptions:
+    """Return the options of ``assess`` with these arguments."""
+    _, found = parse(["assess", *arguments], COMMANDS)
+    assert isinstance(found, AssessOptions)
+    return found
+
+
 def chosen(*arguments: str) -> Config:
     """Return the configuration of a run of ``assess`` with these arguments."""
-    return config_from(parse(["assess", "a.png", *arguments], COMMANDS))
+    return config_from(options("a.png", *arguments))
 
 
-def limits(given: Config, max_calls: int | None = None, max_usd: float | None = None, **more: int) -> Limits:
-    return limits_from(Namespace(**{"max_calls": max_calls, "max_usd": max_usd, "workers": None, **more}), given)
+def limits(
+    given: Config, max_calls: int | None = None, max_usd: float | None = None, workers: int | None = None
+) -> Limits:
+    return limits_from(RunOptions(max_calls=max_calls, max_usd=max_usd, workers=workers), given)
 
 
 def test_limits_come_from_the_options() -> None:
@@ -68,21 +78,21 @@ def test_a_stage_that_the_profile_omits_needs_no_price() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "expected"),
+    ("given", "expected"),
     [
         (["--align", "--no-cache"], {"align": True, "cache": False, "max_side": 64}),
         (["--max-side", "99", "--batch"], {"align": False, "cache": False, "max_side": 99}),
         (["--mode", "fast"], {"align": False, "cache": True, "max_side": 64, "mode": "fast"}),
     ],
 )
-def test_an_option_sets_its_key_and_no_other(options: list[str], expected: dict[str, Any], tmp_path: Path) -> None:
+def test_an_option_sets_its_key_and_no_other(given: list[str], expected: dict[str, Any], tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text("max_side: 64")
-    args = parse(["assess", "a.jpg", "--config", str(tmp_path / "mine.yaml"), *options], COMMANDS)
-    assert expected.items() <= config_from(args).model_dump().items()
+    found = chosen("--config", str(tmp_path / "mine.yaml"), *given)
+    assert expected.items() <= found.model_dump().items()
 
 
 def test_assess_has_an_option_for_every_such_key() -> None:
-    taken = {option.name for option in flat(COMMANDS["assess"].options) if option.key}
+    taken = {option.name for option in COMMANDS["assess"].options if option.key}
     declared = {
         name for name, field in Config.model_fields.items() if any(isinstance(m, Option) for m in field.metadata)
     }
@@ -113,7 +123,7 @@ def test_a_key_of_the_sections_is_set_in_all_of_them(tmp_path: Path) -> None:
 
 
 def test_the_help_names_the_servers_of_the_table() -> None:
-    helps = {option.name: option.help for option in flat(COMMANDS["assess"].options)}
+    helps = {option.name: option.help for option in COMMANDS["assess"].options}
     slow = [name for name, row in PROVIDERS.items() if row.timeout == SLOW]
     single = [name for name, row in PROVIDERS.items() if row.at_a_time == 1]
     for names, text in ((slow, helps["timeout"]), (single, helps["workers"])):
@@ -132,9 +142,9 @@ def test_a_limit_of_zero_is_refused(option: str) -> None:
 def test_a_server_of_one_slot_gets_one_image_at_a_time_unless_the_user_says_otherwise(
     backend: str, workers: int
 ) -> None:
-    given = parse(["assess", "a.png", "--backend", backend, "--api-base", "http://127.0.0.1:9/v1"], COMMANDS)
+    given = options("a.png", "--backend", backend, "--api-base", "http://127.0.0.1:9/v1")
     assert workers_from(given, config_from(given)) == workers
-    given.workers = 7
+    given = replace(given, workers=7)
     assert workers_from(given, config_from(given)) == limits_from(given, config_from(given)).in_flight == 7
 
 

@@ -15,7 +15,6 @@ from PIL.PngImagePlugin import PngInfo
 
 from agenticiqa import configs
 from agenticiqa.configs import Config
-from agenticiqa.configs.options import flat
 from agenticiqa.eval.cli import COMMANDS, main
 from agenticiqa.programs.batch.results_file import ResultsFile
 from agenticiqa.programs.cli.output_paths import check_outputs
@@ -112,7 +111,7 @@ def test_what_a_configuration_names_is_no_output(name: str, link: Any, option: s
     if link:
         output = tmp_path / "output"
         link(tmp_path / name, output)
-    args = parse(["assess", "photo.jpg", f"--{option}", str(output)], COMMANDS)
+    _, args = parse(["assess", "photo.jpg", f"--{option}", str(output)], COMMANDS)
     with pytest.raises(UserError, match=f"--{option} would overwrite a file that the command reads"):
         check_outputs(args, (), config)
 
@@ -244,7 +243,7 @@ def test_every_option_that_writes_a_file_or_folder_is_checked_as_an_output() -> 
     unmarked = {
         option.form
         for command in COMMANDS.values()
-        for option in flat(command.options)
+        for option in command.options
         if option.metavar in ("FILE", "DIR") and re.match("(also )?(write|append|draw|save) |file to wr", option.help)
         if option.writes is None
     }

@@ -121,7 +121,8 @@ def test_names_of_files_are_expanded(
     for name in ("a.png", "b 1.png", "l.csv", "runs/x/1", "runs/y/1"):
         Path(name).parent.mkdir(parents=True, exist_ok=True)
         Path(name).touch()
-    assert getattr(parse(words, COMMANDS), dest) == paths
+    _, args = parse(words, COMMANDS)
+    assert getattr(args, dest) == paths
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")

@@ -15,6 +15,7 @@ from agenticiqa.eval.cli import main
 from agenticiqa.programs.batch.find_jobs import FoundJobs, find_jobs
 from agenticiqa.programs.batch.results_file import ResultsFile
 from agenticiqa.programs.cli import sinks
+from agenticiqa.programs.cli.arguments import AssessOptions
 from agenticiqa.programs.cli.commands import COMMANDS
 from agenticiqa.programs.cli.overview import Overview
 from agenticiqa.programs.cli.parser import parse
@@ -266,7 +267,9 @@ def test_an_undrawn_picture_is_a_failure(album: FoundJobs, capsys: pytest.Captur
 def test_the_status_of_an_overview(
     album: FoundJobs, capsys: pytest.CaptureFixture[str], options: list[str], scores: Any, status: int
 ) -> None:
-    output = Overview(parse(["assess", "album", *options], COMMANDS), state_of(album))
+    _, args = parse(["assess", "album", *options], COMMANDS)
+    assert isinstance(args, AssessOptions)
+    output = Overview(args, state_of(album))
     for job, score in zip(album.jobs, scores, strict=False):
         output.write(job, row_of(job.name, score))
     assert output.close() == status

@@ -4,21 +4,21 @@ import csv
 import io
 import json
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from agenticiqa.configs.options import Option, Writes, flat
+from agenticiqa.configs.options import Option, Writes, options_of
 from agenticiqa.eval.cli import COMMANDS, main
-from agenticiqa.programs.cli.arguments import table_files
+from agenticiqa.programs.cli.arguments import TableOptions
 from agenticiqa.programs.cli.status import OK, USAGE
 from agenticiqa.programs.cli.views import View, print_tables
 from agenticiqa.programs.page.forms import FORMS, comma_separated, latex, markdown
 from agenticiqa.programs.page.table import UNDEFINED, Cell, Table, data_table, number
 from support.html_tags import from_elsewhere
+from support.options import with_option
 
 COMMAND_LINES = {
     "assess": ["assess", "album"],
@@ -83,9 +83,9 @@ def test_a_row_and_an_option_are_a_new_form(
         return "".join(f"- {line[0]}\n" for table in tables for line in table.lines)
 
     monkeypatch.chdir(place)
-    added = Option("--listing FILE", "write a list", Path, writes=Writes.FILE)
+    added = Option("--listing FILE", "write a list", writes=Writes.FILE)
     for name in ("assess", "tools"):
-        monkeypatch.setitem(COMMANDS, name, replace(COMMANDS[name], options=(*COMMANDS[name].options, added)))
+        monkeypatch.setitem(COMMANDS, name, with_option(COMMANDS[name], added))
     monkeypatch.setitem(FORMS, "listing", listing)
     for words in (["assess", "album"], ["tools"]):
         assert main([*words, "--listing", "-"]) == OK
@@ -97,12 +97,11 @@ def test_a_row_and_an_option_are_a_new_form(
 
 
 def test_every_form_has_its_option_and_the_reverse() -> None:
-    files = {option.name for option in flat(table_files()) if option.writes}
-    assert files == {"html", "csv", *FORMS}
-    have = {name for name, command in COMMANDS.items() if files <= {option.name for option in flat(command.options)}}
+    assert {option.name for option in options_of(TableOptions) if option.writes} == {"json", "html", "csv", *FORMS}
+    have = {name for name, command in COMMANDS.items() if issubclass(command.arguments, TableOptions)}
     assert have == {*COMMAND_LINES, "batches", "report"}
-    some = {name for name, command in COMMANDS.items() if {"csv", *FORMS} & {o.name for o in flat(command.options)}}
-    assert have == some, "a command has all of them or none"
+    others = {option.name for name in COMMANDS.keys() - have for option in COMMANDS[name].options}
+    assert not others & {"csv", *FORMS}, "a command has all of them or none"
 
 
 def test_cells_keep_their_values() -> None:

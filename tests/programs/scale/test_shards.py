@@ -5,7 +5,6 @@ import os
 import tarfile
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,6 +28,7 @@ from agenticiqa.programs.scale.run_shards import NO_FILE, RunOfShards, assess_he
 from agenticiqa.programs.scale.shard_assessor import ShardAssessor, ShardRun
 from agenticiqa.programs.scale.table import SCHEMA, ShardFolder, columns_of, row_of
 from support.instant import InstantIQA, instant
+from support.options import with_option
 from support.shards import QUESTION, png, run_of, write_tar
 
 
@@ -320,8 +320,7 @@ def test_an_option_of_assess_that_is_not_declared_for_shards_is_refused_with_the
     words: list[str], works: bool, album: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     added = Option("--listing FILE", "write a table; the declaration of a new output says no more")
-    assess = COMMANDS["assess"]
-    monkeypatch.setitem(COMMANDS, "assess", replace(assess, options=(*assess.options, added)))
+    monkeypatch.setitem(COMMANDS, "assess", with_option(COMMANDS["assess"], added))
     Path("scores").touch()  # the next error of a run whose options are accepted
     assert main(["assess", "album", "--parquet", "scores", *words]) == 2
     refused = f"{words[0]} does not work with --parquet: leave it out, or use --jsonl"
