@@ -69,7 +69,7 @@ class Subtype:
     """One kind of a category, with its name in findings and the sentence that explains it.
 
     ``alone`` is the sentence without a reference, ``beside`` with one. Names in braces are measurements of the image,
-    those in ``was[...]`` of the reference (``tools.statistics.by_name``, and a few that ``programs/offline`` adds).
+    those in ``was[...]`` of the reference (``tools.features.by_name``, and a few that ``programs/offline`` adds).
 
     If one measurement determines the severity, it is the ``measure``: ``curve`` maps its value to a severity, and
     ``change`` maps its increase over the reference. Code in ``programs/offline`` measures the other kinds, unless only

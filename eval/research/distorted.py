@@ -24,10 +24,10 @@ from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.images.files import write_atomically
 from agenticiqa.programs.offline.measured.curves import findings_from
 from agenticiqa.programs.offline.measured.detector import SUBTYPES, subtype_output
-from agenticiqa.programs.offline.measured.features import features
 from agenticiqa.programs.offline.measured.findings import Finding
+from agenticiqa.programs.tools.features.by_name import all_statistics
+from agenticiqa.programs.tools.features.image_features import features
 from agenticiqa.programs.tools.numerics.pixels import RGB
-from agenticiqa.programs.tools.statistics.by_name import all_statistics
 from agenticiqa.signatures.categories import BLURS, CATEGORIES, COLOR, COMPRESSION, CONTRAST, NOISE
 from agenticiqa.signatures.vocabulary import TRAINED, DetectableDistortion
 

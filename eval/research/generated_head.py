@@ -12,6 +12,7 @@ by folds, and DIR/quality_model.onnx. Its output ``reading`` has the share of "g
 """
 
 import argparse
+import json
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -41,7 +42,9 @@ from agenticiqa.eval.research.quality_head import reduction
 from agenticiqa.eval.research.quality_network import STATISTICS
 from agenticiqa.eval.research.quality_rows import read_photos
 from agenticiqa.programs.images.files import sha256_of, write_atomically
+from agenticiqa.programs.tools.metrics.learned_iqa import READING
 from agenticiqa.programs.tools.numerics.networks import run_network, silent_onnxruntime
+from agenticiqa.programs.tools.numerics.weights import outputs_of
 
 Floats = NDArray[np.float32]
 Mask = NDArray[np.bool_]
@@ -228,6 +231,7 @@ def with_generated(
         node.name = node.output[0]
         graph.node.append(node)
     next(output for output in graph.output if output.name == "reading").type.tensor_type.shape.dim[1].dim_value = 4
+    onnx.helper.set_model_props(made, {outputs_of("reading"): json.dumps(READING)})
     onnx.checker.check_model(made)
     return made
 

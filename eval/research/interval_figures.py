@@ -41,7 +41,7 @@ from agenticiqa.eval.research.adapter_figures import Numbers, RatedImages, read_
 from agenticiqa.eval.research.command import parser_of, run_command
 from agenticiqa.programs.fusion import interval
 from agenticiqa.programs.tools.metrics import learned_iqa
-from agenticiqa.programs.tools.numerics.networks import silent_onnxruntime
+from agenticiqa.programs.tools.numerics.networks import silent_onnxruntime, value_names
 
 SETS = ("clive", "biq2021", "live_r2", "agiqa3k", "avt_ai")
 FOLDS = 10
@@ -67,7 +67,7 @@ class Coverage(NamedTuple):
 
 @dataclass(frozen=True)
 class ReadImages:
-    """The images of a set, what the shipped file gives for each, (N, 4), and its scores before the last head (N,)."""
+    """The images of a set, the values of ``READING`` for each, (N, 4), and its scores before the last head (N,)."""
 
     rated: RatedImages
     reading: NDArray[np.float32]
@@ -75,10 +75,12 @@ class ReadImages:
 
     def ends(self, scores: Numbers, recognized: bool | None = None, percent: Literal["80", "95"] = "80") -> Numbers:
         """Return the ends (N, 2) of the intervals around scores; ``recognized`` replaces the share of "generated"."""
+        replaced = {} if recognized is None else {"generated": float(recognized)}
+        readings = (dict(zip(learned_iqa.READING, row, strict=True)) for row in self.reading.tolist())
         return np.array(
             [
-                _interval(np.array([score, *reading[1:3], reading[3] if recognized is None else recognized]))[percent]
-                for reading, score in zip(self.reading, scores, strict=True)
+                _interval(reading | {"score": float(score)} | replaced)[percent]
+                for reading, score in zip(readings, scores, strict=True)
             ]
         )
 
@@ -105,9 +107,9 @@ class ReadImages:
         )
 
 
-def _interval(reading: NDArray[np.float64]) -> interval.Interval:
-    """Return the interval of an image from the output of the file."""
-    predicted = learned_iqa.predicted_by(reading.astype(np.float32))
+def _interval(reading: Mapping[str, float]) -> interval.Interval:
+    """Return the interval of an image from the values that the file gives for it."""
+    predicted = learned_iqa.predicted_by(reading)
     is_photo = predicted.image_kind == "photo"
     above = interval.error_above(predicted.spread) if is_photo else predicted.spread
     return interval.score_interval(predicted.score, predicted.spread, above)
@@ -120,12 +122,14 @@ def read_all(data: Path) -> dict[str, ReadImages]:
     extractor = onnx.utils.Extractor(onnx.shape_inference.infer_shapes(model))
     head = extractor.extract_model(["features"], ["reading", before]).SerializeToString()
     session = silent_onnxruntime().InferenceSession(head, providers=["CPUExecutionProvider"])
+    names = value_names(learned_iqa.MODEL, learned_iqa.SHA256, "reading", learned_iqa.READING)
+    order = [names.index(name) for name in learned_iqa.READING]
     sets = {}
     for name in SETS:
         rated = read_set(data / name)
         outputs = [session.run(["reading", before], {"features": row[None]}) for row in rated.features]
         reading, scores = (np.concatenate(column) for column in zip(*outputs, strict=True))
-        sets[name] = ReadImages(rated, reading, scores[:, 0].astype(float))
+        sets[name] = ReadImages(rated, reading[:, order], scores[:, 0].astype(float))
     return sets
 
 

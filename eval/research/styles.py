@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from agenticiqa.programs.tools.numerics.pixels import LUMA_WEIGHTS, RGB
-from agenticiqa.programs.tools.saliency import predict, subject_box
+from agenticiqa.programs.tools.saliency import saliency, subject_box
 
 Values = NDArray[np.float64]
 Generator = np.random.Generator
@@ -236,7 +236,7 @@ def _distance(image: RGB, down: float, across: float) -> Values:
 def _subject(image: RGB) -> Values:
     """Return the share of the subject in each pixel (H, W, 1); an ellipse in the middle if nothing is salient."""
     height, width = image.shape[:2]
-    seen = predict(image)
+    seen = saliency(image)
     if subject_box(seen, (width, height)) is None:
         mask = _distance(image, 0.5, 0.5) < 0.35
     else:

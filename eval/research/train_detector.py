@@ -33,8 +33,8 @@ from agenticiqa.eval.research.named_weights import write_weights
 from agenticiqa.eval.research.small_networks import fit_networks
 from agenticiqa.programs.offline.measured.curves import beyond_usual
 from agenticiqa.programs.offline.measured.detector import HEADS, OUTPUTS, head_outputs, severities_from_outputs
-from agenticiqa.programs.offline.measured.features import TEXTURE_FEATURES
 from agenticiqa.programs.offline.measured.findings import NETWORK_SHARE
+from agenticiqa.programs.tools.features.image_features import TEXTURE_FEATURES
 from agenticiqa.signatures.vocabulary import TRAINED
 
 Values = NDArray[np.float64]

@@ -41,7 +41,8 @@ from agenticiqa.eval.research.small_networks import fit_networks
 from agenticiqa.programs.images.files import write_atomically
 from agenticiqa.programs.offline.measured.detector import head_outputs
 from agenticiqa.programs.offline.measured.local_damage import LEAST_CONFIDENCE, LEAST_SEVERITY, confidence, regions
-from agenticiqa.programs.offline.measured.patches import OUTPUTS, WORST, patch_grid
+from agenticiqa.programs.offline.measured.patches import OUTPUTS, WORST
+from agenticiqa.programs.tools.features.patch_features import patch_grid
 from agenticiqa.programs.tools.numerics.pixels import RGB
 from agenticiqa.signatures.categories import BRIGHTNESS, CONTRAST
 from agenticiqa.signatures.vocabulary import TRAINED

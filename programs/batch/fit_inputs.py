@@ -18,7 +18,7 @@ from agenticiqa.programs.stages.side_by_side import cpu_slot
 from agenticiqa.programs.tools import TOOLS
 from agenticiqa.programs.tools.metrics.learned_iqa import TOOL as LEARNED_IQA
 from agenticiqa.programs.tools.statistics.parts import working_copy
-from agenticiqa.programs.tools.tool import SharedMeasure, Tool, raw_value
+from agenticiqa.programs.tools.tool import Tool, raw_value
 
 Row: TypeAlias = dict[str, Any]
 
@@ -70,14 +70,10 @@ def third_tools(image: LoadedImage, names: Sequence[str] = THIRD_TOOLS) -> dict[
     """Return the raw values of tools for an image, without tools that fail."""
     values: dict[str, float] = {}
     with cpu_slot():
-        pixels = working_copy(image)
+        copy = working_copy(image)
         for name in names:
-            tool = TOOLS[name]
             try:
-                if pixels is image.pixels and isinstance(tool.measure, SharedMeasure):
-                    values[name] = tool.measure.of_loaded(image)
-                else:
-                    values[name] = raw_value(tool, pixels)
+                values[name] = raw_value(TOOLS[name], image if copy is image.pixels else copy)
             except Exception:  # a metric that does not apply to this image (for example, too small) gives no value
                 continue
     return values

@@ -30,8 +30,8 @@ from agenticiqa.programs.stages.remedies import remedy_in
 from agenticiqa.programs.stages.side_by_side import StageModule, cpu_slot
 from agenticiqa.programs.stages.tool_runs import table_choice
 from agenticiqa.programs.tools.adapter import Adapter
+from agenticiqa.programs.tools.features.by_name import all_statistics
 from agenticiqa.programs.tools.saliency import background_box, saliency, subject_box
-from agenticiqa.programs.tools.statistics.by_name import all_statistics
 from agenticiqa.programs.tools.tool import Tool
 from agenticiqa.signatures.types import (
     GLOBAL,

@@ -15,7 +15,7 @@ from agenticiqa.programs.images import ImageSource, LoadedImage
 from agenticiqa.programs.images.loading import load_pixels
 from agenticiqa.programs.tools.catalog import TOOLS
 from agenticiqa.programs.tools.numerics.pixels import RGB
-from agenticiqa.programs.tools.tool import PYIQA, SharedMeasure, Tool, find_tool, get_tool, raw_value, unknown_tool
+from agenticiqa.programs.tools.tool import PYIQA, Tool, find_tool, get_tool, raw_value, unknown_tool
 
 Measured: TypeAlias = float | NDArray[np.float64]
 OneImage: TypeAlias = str | os.PathLike[str] | bytes | bytearray | IO[bytes] | Image.Image | LoadedImage
@@ -141,7 +141,7 @@ def function_of(name: str) -> MetricFunction:
 
 def _documented(tool: Tool) -> str:
     """Return the docstring of a tool's function of pixels, with the arguments and the batches of ``measure``."""
-    text = inspect.getdoc(tool.measure.of_pixels if isinstance(tool.measure, SharedMeasure) else tool.measure) or ""
+    text = inspect.getdoc(tool.measure) or ""
     for own, replacement in {
         r"    image: [\s\S]*?\n\n": "    image: One image or a batch, in any form that ``measure`` takes.\n"
         f"    reference: {REFERENCE[tool.kind]}\n\n",

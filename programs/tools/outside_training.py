@@ -17,7 +17,7 @@ from PIL import Image
 from agenticiqa.programs.tools.numerics.pixels import RGB
 from agenticiqa.programs.tools.numerics.predicted_mos import PredictedMOS
 from agenticiqa.programs.tools.numerics.weights import outputs_of, read_weights
-from agenticiqa.programs.tools.statistics.parts import WORKING_SIDE, Luma, loaded_whole_luma, working_copy
+from agenticiqa.programs.tools.statistics.parts import WORKING_SIDE, Luma, whole_luma, working_copy
 from agenticiqa.programs.tools.statistics.pictorial import pictorial
 from agenticiqa.programs.tools.statistics.tonal import monochrome_of
 
@@ -116,7 +116,7 @@ def _reasons_for(image: "LoadedImage", backbone: Backbone) -> tuple[Reason, ...]
         return ("too small",)
     if _is_blank(image.pixels):
         return ("blank",)
-    features = look_features(image.pixels, working_copy(image), backbone, loaded_whole_luma(image))
+    features = look_features(image.pixels, working_copy(image), backbone, whole_luma(image))
     look = look_of(read_weights(WEIGHTS, SHA256, OUTPUTS), features)
     if look != "photo":
         return (look,)

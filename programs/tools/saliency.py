@@ -11,10 +11,9 @@ import scipy
 from numpy.typing import NDArray
 from PIL import Image
 
-from agenticiqa.programs.images.loaded import LoadedImage
 from agenticiqa.programs.images.regions import in_pixels
 from agenticiqa.programs.tools.numerics.networks import run_network
-from agenticiqa.programs.tools.numerics.pixels import RGB, check_image
+from agenticiqa.programs.tools.shared import Measurable, shared
 from agenticiqa.programs.tools.statistics.parts import working_copy
 from agenticiqa.signatures.types import Box
 
@@ -34,28 +33,21 @@ CELL = 8  # pixels of the mask, the grid for the search of free rectangles
 Mask = NDArray[np.float32]
 
 
-def saliency(image: LoadedImage) -> Mask:
+@shared
+def saliency(image: Measurable) -> Mask:
     """Return how salient each part of an image is: float32 of shape (320, 320), 0..1, over the whole image.
 
-    Computed once per loaded image. Raises ToolError when the network's file is damaged.
+    Raises ToolError when the network's file is damaged.
     """
-    return image.memo.once("saliency", lambda: predict(working_copy(image)))
-
-
-def predict(pixels: RGB) -> Mask:
-    """Return the saliency of an image, uint8 RGB of shape (H, W, 3) and any size. The same bits each time.
-
-    Raises ToolError for another array, and when the network's file is damaged.
-    """
-    check_image(pixels)
+    pixels = working_copy(image)
     small = Image.fromarray(pixels).resize((SIDE, SIDE), Image.Resampling.BILINEAR)
     scaled = np.asarray(small, dtype=np.float32)
     scaled = scaled / max(float(scaled.max()), 1.0)
     mean, spread = np.array(MEAN, np.float32), np.array(SPREAD, np.float32)
     inputs: NDArray[np.float32] = ((scaled - mean) / spread).transpose(2, 0, 1)[None]
-    saliency: Mask = run_network(NETWORK, SHA256, FUSED, inputs)[0, 0]
-    saliency.flags.writeable = False
-    return saliency
+    mask: Mask = run_network(NETWORK, SHA256, FUSED, inputs)[0, 0]
+    mask.flags.writeable = False
+    return mask
 
 
 def subject_box(seen: Mask, size: tuple[int, int]) -> Box | None:

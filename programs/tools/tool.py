@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from agenticiqa.programs.images import LoadedImage
     from agenticiqa.programs.tools.adapter import Adapter
     from agenticiqa.programs.tools.numerics.pixels import RGB, Plane
+    from agenticiqa.programs.tools.shared import Measurable
     from agenticiqa.programs.tools.srcc_table import Agreement
     from agenticiqa.programs.tools.tool_curves import ToolCurve
     from agenticiqa.signatures.types import ToolCall
@@ -33,18 +34,6 @@ MOS_STD = 0.8  # levels; standard deviation of MOS in sets of photos (CLIVE 0.80
 OWN = "added by add_tool"  # the source of a tool of the user
 PYIQA = "pyiqa:"  # prefix of the name of a metric of that package
 RELIABLE = 0.5  # least SRCC with a distortion's strength at which a tool is chosen for that distortion
-
-
-@dataclass(frozen=True)
-class SharedMeasure:
-    """A measure of pixels that keeps its value, or an intermediate one, in a loaded image's memo for other tools."""
-
-    of_pixels: "Callable[[RGB], float]"
-    of_loaded: "Callable[[LoadedImage], float]"
-
-    def __call__(self, image: "RGB") -> float:
-        """Return ``of_pixels`` of the image."""
-        return self.of_pixels(image)
 
 
 @dataclass(frozen=True)
@@ -61,8 +50,9 @@ class Tool:
         description: What it measures, in a sentence.
         source: The paper, or the origin of the method.
         cost_ms: The time for 512 x 384 pixels on one core in milliseconds, ``None`` if unknown.
-        measure: Returns the raw value of pixels (uint8 RGB, shape (H, W, 3)), and of the reference's for "FR". An "NR"
-            metric that other tools share has a ``SharedMeasure``.
+        measure: Returns the raw value of pixels (uint8 RGB, shape (H, W, 3)), and of the reference's for "FR".
+        is_shared: Whether ``measure`` is made by ``shared.shared``: it also takes a loaded image and keeps its value
+            there for the offline findings and other tools.
         curve: Maps the raw value to 1..5, higher is better; without it, the tool has only raw values.
         smallest: The least side in pixels.
         map: Takes what ``measure`` takes and returns where the image is bad: (h, w), of the image's shape or a whole
@@ -89,6 +79,7 @@ class Tool:
     cost_ms: float | None
     measure: Callable[..., float]
     measures: str = "Overall"  # signatures.categories.OVERALL, a module that a single metric does not load
+    is_shared: bool = False
     curve: "ToolCurve | Callable[[float], float] | None" = None
     smallest: int = 1
     map: "Callable[..., Plane] | None" = None
@@ -256,17 +247,19 @@ def with_unit(raw: float, unit: str | None) -> str:
     return f"{raw:.4g} {unit}" if unit else f"{raw:.4g}"
 
 
-def raw_value(tool: Tool, pixels: "RGB", reference: "RGB | None" = None) -> float:
-    """Return a tool's value on its own scale for pixels, uint8 (H, W, 3), and for the reference's if it needs one.
+def raw_value(tool: Tool, image: "RGB | Measurable", reference: "RGB | Measurable | None" = None) -> float:
+    """Return a tool's value on its own scale for an image, and for the reference if it needs one.
 
-    Raises ToolError where the tool does not apply, without a reference that it needs, and for a value that is not
-    finite.
+    Arrays are uint8 (H, W, 3). Raises ToolError where the tool does not apply, without a reference that it needs, and
+    for a value that is not finite.
     """
-    if tool.kind == "NR":
-        return _finite(tool, tool.measure(pixels))
-    if reference is None:
+    if tool.kind == "FR" and reference is None:
         raise ToolError(f"{tool.name} needs a reference; give one")
-    return _finite(tool, tool.measure(pixels, reference))
+    given = [image] if tool.kind == "NR" else [image, reference]
+    raw = tool.measure(*(given if tool.is_shared else [getattr(picture, "pixels", picture) for picture in given]))
+    if not math.isfinite(raw):
+        raise ToolError(f"{tool.name} returned {raw}, which is not a valid measurement")
+    return float(raw)
 
 
 def run_tool(
@@ -345,10 +338,7 @@ def _measured(
     started = time.perf_counter()
     raw = calibrated = spread = image_kind = adapted = error = None
     try:
-        if isinstance(tool.measure, SharedMeasure):
-            raw = _finite(tool, tool.measure.of_loaded(image))
-        else:
-            raw = raw_value(tool, image.pixels, reference.pixels if reference else None)
+        raw = raw_value(tool, image, reference)
         if tool.curve is not None:
             calibrated, spread = float(tool.curve(raw)), tool.spread_for(image)
             if not 1 <= calibrated <= 5:
@@ -376,12 +366,6 @@ def _measured(
         ms=ms,
         error=error,
     )
-
-
-def _finite(tool: Tool, raw: float) -> float:
-    if not math.isfinite(raw):
-        raise ToolError(f"{tool.name} returned {raw}, which is not a valid measurement")
-    return float(raw)
 
 
 def _plain(name: str) -> str:

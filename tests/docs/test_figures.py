@@ -66,13 +66,13 @@ from agenticiqa.programs.images.pairs import GRID, LARGEST_PAIR
 from agenticiqa.programs.images.reference_check import ReferenceCheck
 from agenticiqa.programs.images.registration import SMALLEST_SIDE
 from agenticiqa.programs.offline.answers.asked import NAMED, SURE
-from agenticiqa.programs.offline.measured.patches import SIDE as PATCH_SIDE
 from agenticiqa.programs.page.rating import PRACTICE_RANKS, REPEATS
 from agenticiqa.programs.questions import options
 from agenticiqa.programs.result_row import AssessedRow
 from agenticiqa.programs.scale.plan_shards import BYTES, IMAGES
 from agenticiqa.programs.scale.run_shards import TRIES
 from agenticiqa.programs.tools.catalog import TOOLS
+from agenticiqa.programs.tools.features.patch_features import SIDE as PATCH_SIDE
 from agenticiqa.programs.tools.outside_training import SMALL_PHOTO
 from agenticiqa.signatures.answers.tokens import LEAST_MASS, LEAST_MASS_IN_SCHEMA
 from agenticiqa.signatures.types import ProbabilitySource, QueryType

@@ -20,9 +20,10 @@ from agenticiqa.programs.offline.answers.places import NINTHS
 from agenticiqa.programs.offline.measured.distortions import findings_of, findings_of_whole
 from agenticiqa.programs.offline.measured.findings import GRAY, TONED, Finding, severity_of_whole
 from agenticiqa.programs.offline.measured.mos_estimate import estimate_mos
+from agenticiqa.programs.tools.metrics.colorfulness import colorfulness
 from agenticiqa.programs.tools.metrics.learned_iqa import outside_training
 from agenticiqa.programs.tools.outside_training import in_words
-from agenticiqa.programs.tools.statistics.tonal import Tone, colorfulness, neutral_tint, tone_of
+from agenticiqa.programs.tools.statistics.tonal import neutral_tint
 from agenticiqa.signatures.categories import COLOR, COLOR_CAST
 from agenticiqa.signatures.lexicon import LOWER, UPPER, Meaning
 from agenticiqa.signatures.types import Box, Boxes
@@ -85,23 +86,23 @@ def measured_image(
     findings: Mapping[DetectableDistortion, Finding], image: LoadedImage, reference: LoadedImage | None
 ) -> MeasuredImage:
     """Return the findings of an image in the terms of a question, with its estimated level and tint."""
-    red, yellow = neutral_tint(tone_of(image))
+    red, yellow = neutral_tint(image)
     if reference is not None:
-        before = neutral_tint(tone_of(reference))
+        before = neutral_tint(reference)
         red, yellow = red - before[0], yellow - before[1]
     level = estimate_mos(image, reference, findings).score
     measured = MeasuredImage(findings, level, reference is not None, (red, yellow))
-    return measured if reference else replace(measured, unsure=hidden_colors(measured, tone_of(image)))
+    return measured if reference else replace(measured, unsure=hidden_colors(measured, image))
 
 
-def hidden_colors(measured: MeasuredImage, tone: Tone) -> frozenset[str]:
+def hidden_colors(measured: MeasuredImage, image: LoadedImage) -> frozenset[str]:
     """Return the kinds of color distortion that a weak finding cannot exclude, because the scene may have them."""
     if measured.findings[COLOR].subtype in (GRAY, TONED):
         return frozenset()
     faded = measured.severity(Meaning(COLOR, "fault", LOWER[COLOR])) or 0.0
     open_kinds = {
         COLOR_CAST: math.hypot(*measured.tint or (0.0, 0.0)) > NEUTRAL_TINT,
-        UPPER[COLOR]: colorfulness(tone) > USUAL_COLORFULNESS,
+        UPPER[COLOR]: colorfulness(image) > USUAL_COLORFULNESS,
         LOWER[COLOR]: FADED < faded < PRESENT,
     }
     return frozenset(kind for kind, is_open in open_kinds.items() if is_open)

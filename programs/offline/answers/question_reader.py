@@ -15,7 +15,7 @@ import numpy as np
 
 from agenticiqa.programs.images.memo import Memo
 from agenticiqa.programs.tools.numerics.networks import run_network, value_names
-from agenticiqa.programs.tools.numerics.weights import check_outputs, read_checked
+from agenticiqa.programs.tools.numerics.weights import read_checked
 from agenticiqa.signatures.categories import CATEGORIES
 from agenticiqa.signatures.lexicon import Meaning, terms_in
 from agenticiqa.signatures.vocabulary import closest
@@ -158,10 +158,8 @@ def read_text(text: str) -> Reading:
 @cache
 def _places() -> dict[str, dict[str, int]]:
     """Return the places of the network's values by what is read and by name, in the network's order."""
-    names = value_names(NETWORK, SHA256, OUTPUT)
-    check_outputs(NETWORK.name, names, VALUES)
     places: dict[str, dict[str, int]] = {reading: {} for reading in READINGS}
-    for place, value in enumerate(names):
+    for place, value in enumerate(value_names(NETWORK, SHA256, OUTPUT, VALUES)):
         reading, _, name = value.partition(": ")
         places[reading][name] = place
     return places

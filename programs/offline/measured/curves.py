@@ -90,7 +90,7 @@ FLOORS = {"edge_sharpness": 0.1, "mean_luma": 1.0, "rms_contrast": 1.0, "blockin
 def findings_from(
     image: Measurements, reference: Measurements | None = None, predictions: Predictions | None = None
 ) -> dict[DetectableDistortion, Finding]:
-    """Return the findings for an image, from named measurements (``tools.statistics``) and predictions.
+    """Return the findings for an image, from named measurements (``tools.features.by_name``) and predictions.
 
     With predictions, the measurements must also have "lost_detail" and "color_noise" of the features.
     """

@@ -13,10 +13,10 @@ from agenticiqa.programs.images.reference_check import recolored
 from agenticiqa.programs.images.regions import SMALLEST, crop
 from agenticiqa.programs.offline.measured.curves import findings_from
 from agenticiqa.programs.offline.measured.detector import predict
-from agenticiqa.programs.offline.measured.features import features, has_features
 from agenticiqa.programs.offline.measured.findings import GRAY, TONED, Finding, in_part, with_source
 from agenticiqa.programs.offline.measured.local_damage import LEAST_SEVERITY, Damage, local_change, local_damage
-from agenticiqa.programs.tools.statistics.by_name import all_statistics
+from agenticiqa.programs.tools.features.by_name import all_statistics
+from agenticiqa.programs.tools.features.image_features import features, has_features
 from agenticiqa.programs.tools.statistics.tonal import Monochrome, monochrome_of
 from agenticiqa.signatures.categories import COLOR, COLOR_CAST
 from agenticiqa.signatures.types import Box

@@ -170,7 +170,8 @@ class Measured:
             if subtype.measure not in self.image or not subtype.curve or not subtype.change:
                 raise ToolError(
                     f"category '{category.name}': the kind '{subtype.name}' needs a measure of "
-                    "programs/tools/statistics, with curve and change, or code in programs/offline/measured/curves.py"
+                    "programs/tools/features/by_name.py, with curve and change, or code in "
+                    "programs/offline/measured/curves.py"
                 )
         if not measured:
             raise ToolError(

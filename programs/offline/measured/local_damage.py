@@ -7,7 +7,6 @@ damage: blur counts only if detail ends at a straight line, or inside a frame th
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,10 +14,10 @@ import scipy  # its modules load on use, which is only with a reference
 from numpy.typing import NDArray
 
 from agenticiqa.programs.images.boxes import name_of_place
-from agenticiqa.programs.images.loaded import LoadedImage
 from agenticiqa.programs.offline.measured.findings import LocalDamage
 from agenticiqa.programs.offline.measured.patches import patch_severities, region_weights
 from agenticiqa.programs.tools.numerics.pixels import RGB
+from agenticiqa.programs.tools.shared import Measurable, shared
 from agenticiqa.signatures.categories import BLURS, CATEGORIES
 from agenticiqa.signatures.types import Box
 from agenticiqa.signatures.vocabulary import TRAINED, DetectableDistortion
@@ -56,20 +55,17 @@ class Region:
     evidence: Values
 
 
-def local_damage(image: LoadedImage) -> Damage:
-    """Return the distortions in only a part of an image, the likeliest region of each; computed once per image.
+@shared
+def local_damage(image: Measurable) -> Damage:
+    """Return the distortions in only a part of an image, the likeliest region of each.
 
     Raises ToolError for damaged weights.
     """
-    return image.memo.once("local damage", partial(_local_damage, image))
-
-
-def _local_damage(image: LoadedImage) -> Damage:
     damage: Damage = {}
     patches = patch_severities(image)
     if patches is None:
         return damage
-    weights = region_weights()
+    weights, (height, width) = region_weights(), image.pixels.shape[:2]
     for name in TRAINED:
         of_category = patches.by_category[name]
         likely = [
@@ -81,9 +77,9 @@ def _local_damage(image: LoadedImage) -> Damage:
             continue
         core = _core(of_category, region.mask)
         severity = float(of_category[core].mean())
-        box = _box(core, patches.side, image.size)
+        box = _box(core, patches.side, (width, height))
         if severity >= LEAST_SEVERITY and (name != BLURS or _is_no_depth_of_field(image.pixels, box, odds)):
-            damage[name] = LocalDamage(severity, box, name_of_place(box, image.size), float(core.mean()))
+            damage[name] = LocalDamage(severity, box, name_of_place(box, (width, height)), float(core.mean()))
     return damage
 
 

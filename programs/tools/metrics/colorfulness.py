@@ -1,15 +1,21 @@
 """COLORFULNESS: spread and strength of an image's opponent colors. Higher is more colorful."""
 
-from agenticiqa.programs.tools.numerics.pixels import RGB
-from agenticiqa.programs.tools.statistics.by_name import loaded_statistic, statistic
-from agenticiqa.programs.tools.tool import SharedMeasure, Tool
+import math
+
+import numpy as np
+
+from agenticiqa.programs.tools.shared import Measurable, shared
+from agenticiqa.programs.tools.statistics.tonal import tone_of
+from agenticiqa.programs.tools.tool import Tool
 from agenticiqa.signatures.categories import COLOR
 
 
-def colorfulness(image: RGB) -> float:
+@shared
+def colorfulness(image: Measurable) -> float:
     """Return the spread and strength of an image's opponent colors.
 
-    Source: Hasler and Süsstrunk, SPIE 5007, 2003, on means of 8 x 8 pixels; see ``statistics.tonal``.
+    Source: Hasler and Süsstrunk, "Measuring colourfulness in natural images", SPIE 5007, 2003, on means of 8 x 8
+    pixels.
 
     Args:
         image: uint8 RGB, shape (H, W, 3), any size.
@@ -21,7 +27,10 @@ def colorfulness(image: RGB) -> float:
     Raises:
         ToolError: The array is of another kind.
     """
-    return statistic("colorfulness", image)
+    red, green, blue = np.moveaxis(tone_of(image).rgb, -1, 0)
+    red_green, yellow_blue = red - green, (red + green) / 2 - blue
+    spread = math.hypot(red_green.std(), yellow_blue.std())
+    return float(spread + 0.3 * math.hypot(red_green.mean(), yellow_blue.mean()))
 
 
 TOOL = Tool(
@@ -33,5 +42,6 @@ TOOL = Tool(
     description="Mean and standard deviation of the opponent colors.",
     source="Hasler and Suesstrunk 2003, SPIE 5007",
     cost_ms=1,
-    measure=SharedMeasure(colorfulness, loaded_statistic("colorfulness")),
+    measure=colorfulness,
+    is_shared=True,
 )

@@ -1,24 +1,20 @@
 """EXPOSURE-ERROR: under- or overexposure of an image. Lower is better."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import scipy
 
 from agenticiqa.programs.tools.numerics.pixels import RGB, Plane, check_image
-from agenticiqa.programs.tools.statistics.by_name import all_statistics, statistic
-from agenticiqa.programs.tools.statistics.tonal import WHITE, Tone, mean_luma
-from agenticiqa.programs.tools.tool import SharedMeasure, Tool
+from agenticiqa.programs.tools.shared import Measurable, shared
+from agenticiqa.programs.tools.statistics.tonal import WHITE, Tone, clipped_bright, mean_luma
+from agenticiqa.programs.tools.tool import Tool
 from agenticiqa.signatures.categories import BRIGHTNESS
-
-if TYPE_CHECKING:
-    from agenticiqa.programs.images import LoadedImage
 
 DARKEST, BRIGHTEST = 80.0, 160.0  # mean luma of photos that look well exposed
 AROUND = 8  # the map is of the means over this part of the longer side
 
 
-def exposure_error(image: RGB) -> float:
+@shared
+def exposure_error(image: Measurable) -> float:
     """Return how far an image is under- or overexposed.
 
     The larger of two values: the distance of the mean luma from 80..160, as a share of the way to black or white, and
@@ -35,7 +31,7 @@ def exposure_error(image: RGB) -> float:
     Raises:
         ToolError: The array is of another kind.
     """
-    return max(float(_error(statistic("mean_luma", image))), statistic("clipped_bright", image))
+    return max(float(_error(mean_luma(image))), clipped_bright(image))
 
 
 def exposure_error_map(image: RGB) -> Plane:
@@ -47,15 +43,10 @@ def exposure_error_map(image: RGB) -> Plane:
     """
     check_image(image)
     tone = Tone(image)
-    whole = mean_luma(tone)
+    whole = tone.mean
     around = scipy.ndimage.uniform_filter(tone.luma, -(-max(tone.luma.shape) // AROUND), mode="reflect")
     around = np.minimum(around, whole) if whole < DARKEST else np.maximum(around, whole) if whole > BRIGHTEST else whole
     return np.where(tone.luma >= WHITE, 1.0, _error(around))
-
-
-def _of_loaded(image: "LoadedImage") -> float:
-    statistics = all_statistics(image)
-    return max(float(_error(statistics["mean_luma"])), statistics["clipped_bright"])
 
 
 def _error(level: "float | Plane") -> Plane:
@@ -72,7 +63,8 @@ TOOL = Tool(
     description="Distance of the mean luma from that of well exposed photographs, or the share that is white.",
     source="mean luma against 80..160; share of white blocks",
     cost_ms=1,
-    measure=SharedMeasure(exposure_error, _of_loaded),
+    measure=exposure_error,
+    is_shared=True,
     map=exposure_error_map,
     map_end=1.0,
 )

@@ -4,6 +4,7 @@
 """
 
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,12 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agenticiqa.programs.tools.adapter import Adapter, read_adapter
-from agenticiqa.programs.tools.numerics.networks import run_for, run_network
+from agenticiqa.programs.tools.numerics.networks import run_for, run_network, value_names
 from agenticiqa.programs.tools.numerics.pixels import RGB, Plane, check_image
 from agenticiqa.programs.tools.numerics.predicted_mos import PredictedMOS
 from agenticiqa.programs.tools.outside_training import Reason, reasons_for, widened
+from agenticiqa.programs.tools.shared import Measurable, shared
 from agenticiqa.programs.tools.statistics.parts import SMALLEST_SIDE, in_working_size, working_copy
-from agenticiqa.programs.tools.tool import SharedMeasure, Tool
+from agenticiqa.programs.tools.tool import Tool
 from agenticiqa.programs.tools.tool_curves import ToolCurve
 
 if TYPE_CHECKING:
@@ -26,9 +28,16 @@ if TYPE_CHECKING:
     from agenticiqa.signatures.vocabulary import ImageKind
 
 MODEL = Path(__file__).with_name("quality_model.onnx")
-SHA256 = "aec1778ee32522ed930265c7ce66488274b46b2e4fe18c2c82cc4d68f3dc358c"
+SHA256 = "5fea2c3438a24583f16ee26986fd13766bf595aea88e812258d11ed2e10230a9"
 FEATURES = 18_123  # standardized features of the head
 BACKBONE = 5_930_622  # first bytes of the model, which are a smaller model of the backbone alone
+
+READING = ("score", "novelty", "likeness", "generated")
+"""The values of the output "reading", which the file has in an order of its own.
+
+They are the predicted MOS, the distance from the training set, the likeness to the photos of all panels, and the weight
+of the head for AI-generated images.
+"""
 
 TILE, STEP, CELL = 192, 96, 48  # pixels, of the local map
 
@@ -45,7 +54,8 @@ LOW, HIGH = 2.0, 3.0  # scores between which SPREAD_UNLIKE takes the place of SP
 GENERATED_FROM = 0.5  # weight of the head for AI-generated images from which on an image counts as one
 
 
-def learned_iqa(image: RGB) -> float:
+@shared
+def learned_iqa(image: Measurable) -> float:
     """Predict MOS from frozen EfficientNet-Lite0 features and statistics of the pixels.
 
     Args:
@@ -57,7 +67,7 @@ def learned_iqa(image: RGB) -> float:
     Raises:
         ToolError: The array is of another kind, a side is under 32 pixels, or the model file is missing or damaged.
     """
-    return mos_of_pixels(image).score
+    return mos_and_features(image)[0].score
 
 
 def learned_iqa_map(image: RGB) -> Plane:
@@ -81,42 +91,39 @@ def learned_iqa_map(image: RGB) -> Plane:
     return total / np.maximum(count, 1)
 
 
-def mos_of_pixels(image: RGB) -> PredictedMOS:
-    """Return the predicted MOS with its uncertainty. Same image and ToolError as for ``learned_iqa``."""
-    check_image(image, SMALLEST_SIDE)
-    return predicted_by(run_network(MODEL, SHA256, "reading", as_input(image))[0])
+@shared
+def mos_and_features(image: Measurable) -> tuple[PredictedMOS, NDArray[np.float32]]:
+    """Return the predicted MOS, and the standardized features (F,) from which the network computes it.
+
+    Same image and ToolError as for ``learned_iqa``.
+    """
+    check_image(image.pixels, SMALLEST_SIDE)
+    reading, features = run_for(MODEL, SHA256, ("reading", "features"), as_input(working_copy(image)))
+    names = value_names(MODEL, SHA256, "reading", READING)
+    return predicted_by(dict(zip(names, reading[0].tolist(), strict=True))), features[0]
 
 
-def mos_and_features(image: RGB) -> tuple[PredictedMOS, NDArray[np.float32]]:
-    """Return ``mos_of_pixels``, and the standardized features (F,) from which it is computed."""
-    check_image(image, SMALLEST_SIDE)
-    reading, features = run_for(MODEL, SHA256, ("reading", "features"), as_input(image))
-    return predicted_by(reading[0]), features[0]
-
-
-def predicted_by(reading: NDArray[np.float32]) -> PredictedMOS:
-    """Return the predicted MOS from the network's output: score, novelty, likeness, share of "generated"."""
-    score, novelty, likeness, generated = map(float, reading)
-    unlike = float(np.interp(likeness, (UNLIKE, LIKE), (1, 0)) * np.interp(score, (LOW, HIGH), (0, 1)))
+def predicted_by(reading: Mapping[str, float]) -> PredictedMOS:
+    """Return the predicted MOS from the values of ``READING``."""
+    score, generated = reading["score"], reading["generated"]
+    unlike = float(np.interp(reading["likeness"], (UNLIKE, LIKE), (1, 0)) * np.interp(score, (LOW, HIGH), (0, 1)))
     of_photo = SPREAD + unlike * (SPREAD_UNLIKE - SPREAD)
     usual = generated * SPREAD_GENERATED**2 + (1 - generated) * of_photo**2
-    spread = float(np.sqrt(usual + (SPREAD_PER_NOVELTY * max(0.0, novelty - 1)) ** 2))
+    spread = float(np.sqrt(usual + (SPREAD_PER_NOVELTY * max(0.0, reading["novelty"] - 1)) ** 2))
     return PredictedMOS(float(np.clip(score, 1.0, 5.0)), spread, "generated" if generated > GENERATED_FROM else "photo")
 
 
 def predicted_mos(image: "LoadedImage", adapter: Adapter | None = None) -> PredictedMOS:
-    """Return the predicted MOS of a loaded image, widened if the image is unlike the training set; computed once.
+    """Return the predicted MOS of a loaded image, widened if the image is unlike the training set.
 
     With an adapter it is the MOS predicted by the labels that the adapter was fitted to.
     """
-
-    def computed() -> PredictedMOS:
-        if adapter is None:
-            return widened(mos_of_pixels(working_copy(image)), outside_training(image))
-        mos = adapter.adapted(*mos_and_features(working_copy(image)))
-        return widened(mos, [reason for reason in outside_training(image) if reason not in adapter.about["kinds"]])
-
-    return image.memo.once(("predicted MOS", adapter and adapter.about["digest"]), computed)
+    predicted, features = mos_and_features(image)
+    reasons = outside_training(image)
+    if adapter is None:
+        return widened(predicted, reasons)
+    known = adapter.about["kinds"]
+    return widened(adapter.adapted(predicted, features), [reason for reason in reasons if reason not in known])
 
 
 def adapter_in(file: str | os.PathLike[str]) -> Adapter:
@@ -130,14 +137,14 @@ def adapted_tool(adapter: Adapter) -> Tool:
     return replace(
         TOOL,
         curve=ToolCurve((0.0, 1.0, 3.0, 1.0, 0.0), TOOL.raw_range, origin),
-        measure=SharedMeasure(partial(_adapted_score, adapter), partial(_score_of, adapter=adapter)),
+        measure=partial(_adapted_score, adapter),
         spread=partial(_spread_of, adapter=adapter),
         image_kind=partial(_image_kind, adapter=adapter),
         adapter=adapter,
     )
 
 
-def _adapted_score(adapter: Adapter, image: RGB) -> float:
+def _adapted_score(adapter: Adapter, image: RGB | Measurable) -> float:
     return adapter.adapted(*mos_and_features(image)).score
 
 
@@ -150,10 +157,6 @@ def last_stage(image: RGB) -> NDArray[np.float32]:
     """Return the backbone's last activations (320, ceil(H / 32), ceil(W / 32)). Same image as ``learned_iqa``."""
     activations: NDArray[np.float32] = run_network(MODEL, SHA256, "late", as_input(image), BACKBONE)[0]
     return activations
-
-
-def _score_of(image: "LoadedImage", adapter: Adapter | None = None) -> float:
-    return predicted_mos(image, adapter).score
 
 
 def _spread_of(image: "LoadedImage", adapter: Adapter | None = None) -> float:
@@ -182,7 +185,8 @@ TOOL = Tool(
     description="Mean opinion score predicted from frozen EfficientNet-Lite0 features and statistics of the pixels.",
     source="this package, on EfficientNet-Lite0 (Tan and Le 2019, ICML); see quality_model.md",
     cost_ms=60,
-    measure=SharedMeasure(learned_iqa, _score_of),
+    measure=learned_iqa,
+    is_shared=True,
     map=learned_iqa_map,
     map_start=1.4,
     map_end=3.6,

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from agenticiqa.programs.tools.metrics.ssim import MARGIN, WINDOW_SIDE, Gray, structure_losses
 from agenticiqa.programs.tools.numerics.filters import Plane32
 from agenticiqa.programs.tools.numerics.pixels import RGB, Plane, check_pair, gray_levels
 from agenticiqa.programs.tools.numerics.similarity import shrink
-from agenticiqa.programs.tools.numerics.structure import MARGIN, WINDOW_SIDE, Gray, structure_losses
 from agenticiqa.programs.tools.tool import Tool
 
 WEIGHTS = (0.0448, 0.2856, 0.3001, 0.2363, 0.1333)  # weights from the finest scale to the coarsest

@@ -1,12 +1,13 @@
 """RMS-CONTRAST: the standard deviation of an image's luma. Higher is more contrast."""
 
-from agenticiqa.programs.tools.numerics.pixels import RGB
-from agenticiqa.programs.tools.statistics.by_name import loaded_statistic, statistic
-from agenticiqa.programs.tools.tool import SharedMeasure, Tool
+from agenticiqa.programs.tools.shared import Measurable, shared
+from agenticiqa.programs.tools.statistics.tonal import tone_of
+from agenticiqa.programs.tools.tool import Tool
 from agenticiqa.signatures.categories import CONTRAST
 
 
-def rms_contrast(image: RGB) -> float:
+@shared
+def rms_contrast(image: Measurable) -> float:
     """Return the standard deviation of luma.
 
     Source: Peli, "Contrast in complex images", JOSA A 7(10), 1990, on means of 8 x 8 pixels.
@@ -20,7 +21,7 @@ def rms_contrast(image: RGB) -> float:
     Raises:
         ToolError: The array is of another kind.
     """
-    return statistic("rms_contrast", image)
+    return float(tone_of(image).luma.std())
 
 
 TOOL = Tool(
@@ -32,6 +33,7 @@ TOOL = Tool(
     description="Standard deviation of luma.",
     source="Peli 1990, JOSA A 7(10)",
     cost_ms=1,
-    measure=SharedMeasure(rms_contrast, loaded_statistic("rms_contrast")),
+    measure=rms_contrast,
+    is_shared=True,
     unit="gray levels",
 )

@@ -6,6 +6,7 @@ protobuf merges the graph that follows into it, so that the first bytes are one 
 
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agenticiqa.programs.images.memo import Memo
-from agenticiqa.programs.tools.numerics.weights import outputs_of, read_checked
+from agenticiqa.programs.tools.numerics.weights import check_outputs, outputs_of, read_checked
 
 KEPT_PIXELS = 512 * 512  # pixels of an input; the working memory for more of them is returned after each run
 
@@ -46,13 +47,15 @@ def run_for(
     return results
 
 
-def value_names(file: Path, sha256: str, output: str) -> tuple[str, ...]:
+def value_names(file: Path, sha256: str, output: str, known: Sequence[str]) -> tuple[str, ...]:
     """Return the names of the values of an output, in order, which a network has in its metadata (JSON).
 
-    Empty for an output without names. Raises as ``run_network`` does.
+    ``known`` are those of the program's table. Raises as ``run_network`` does, and as ``check_outputs``.
     """
     metadata = _session(file, sha256, None).get_modelmeta().custom_metadata_map
-    return tuple(json.loads(metadata.get(outputs_of(output), "[]")))
+    names = json.loads(metadata.get(outputs_of(output), "[]"))
+    check_outputs(file.name, names, known)
+    return tuple(names)
 
 
 def silent_onnxruntime() -> Any:

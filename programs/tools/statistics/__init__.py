@@ -1,1 +1,1 @@
-"""Statistics of an image that several metrics and the detector of distortions use."""
+"""Statistics of an image that several metrics, the features, the gate or the check for photos use."""

@@ -8,7 +8,7 @@ pixels, from the top left; the last ones have fewer pixels.
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +16,7 @@ from PIL import Image
 
 from agenticiqa.programs.images.arrays import reduced
 from agenticiqa.programs.tools.numerics.pixels import RGB, Plane, single_luma
-
-if TYPE_CHECKING:
-    from agenticiqa.programs.images import LoadedImage
+from agenticiqa.programs.tools.shared import Measurable, shared
 
 Luma: TypeAlias = NDArray[np.float32]
 
@@ -36,19 +34,15 @@ def parts_of(image: RGB) -> list[RGB]:
     return [image[top : top + PART, left : left + PART] for top in _starts(height) for left in _starts(width)]
 
 
-def luma_parts(image: RGB) -> list[Luma]:
-    """Return the luma, 0..255, of each of these parts."""
-    return [single_luma(part) for part in parts_of(image)]
+@shared
+def luma_parts(image: Measurable) -> list[Luma]:
+    """Return the luma, 0..255, of each of these parts: float32 arrays (h, w) of any size from one pixel up."""
+    return [single_luma(part) for part in parts_of(image.pixels)]
 
 
-def loaded_luma_parts(image: "LoadedImage") -> list[Luma]:
-    """Return ``luma_parts`` of a loaded image's pixels, computed once per image."""
-    return image.memo.once("luma parts", lambda: luma_parts(image.pixels))
-
-
-def loaded_whole_luma(image: "LoadedImage") -> Luma | None:
-    """Return the luma of all of a loaded image, if the image is small enough to be read as a whole."""
-    first, *others = loaded_luma_parts(image)
+def whole_luma(image: Measurable) -> Luma | None:
+    """Return the luma of all of an image, if the image is small enough to be read as a whole."""
+    first, *others = luma_parts(image)
     return None if others else first
 
 
@@ -72,9 +66,10 @@ def in_working_size(image: RGB) -> RGB:
     return np.asarray(smaller.resize(size, Image.Resampling.LANCZOS, box=box))
 
 
-def working_copy(image: "LoadedImage") -> RGB:
-    """Return ``in_working_size`` of a loaded image's pixels, computed once per image."""
-    return image.memo.once("working copy", lambda: in_working_size(image.pixels))
+@shared
+def working_copy(image: Measurable) -> RGB:
+    """Return ``in_working_size`` of an image's pixels."""
+    return in_working_size(image.pixels)
 
 
 def _starts(side: int) -> list[int]:
@@ -109,3 +104,10 @@ def cell_sums(plane: Plane) -> Plane:
     """Return the sum of each cell of a plane (h, w): (ceil(h / 32), ceil(w / 32))."""
     rows = np.add.reduceat(plane, np.arange(0, plane.shape[0], CELL), axis=0)
     return np.add.reduceat(rows, np.arange(0, plane.shape[1], CELL), axis=1)
+
+
+def around(cells: Luma, extreme: np.ufunc) -> Luma:
+    """Return the maximum or minimum of each cell and those that touch it."""
+    ringed = np.pad(cells, 1, mode="edge")
+    rows = extreme(extreme(ringed[:-2], ringed[1:-1]), ringed[2:])
+    return extreme(extreme(rows[:, :-2], rows[:, 1:-1]), rows[:, 2:])

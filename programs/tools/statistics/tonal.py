@@ -1,23 +1,21 @@
-"""Tone and color of an image, without a reference: brightness, clipping, contrast, colorfulness, color cast.
+"""Tone and color of an image, without a reference: brightness, clipping, tonal range, color cast.
 
-Each function takes the ``Tone`` of an image and returns one finite float. A tone is the means of 8 x 8 pixels, so that
-noise, fine texture and a little blur do not count.
+Each function returns one finite float for an image. It measures the ``Tone``, which is the means of 8 x 8 pixels, so
+that noise, fine texture and a little blur do not count.
 
 ``monochrome_of`` returns whether an image has one hue at most: gray, or toned with one color, as sepia prints are.
 """
 
 import math
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agenticiqa.programs.tools.numerics.pixels import LUMA_WEIGHTS, RGB, Plane
+from agenticiqa.programs.tools.shared import Measurable, shared
 from agenticiqa.programs.tools.statistics.parts import WHOLE_PIXELS
-
-if TYPE_CHECKING:
-    from agenticiqa.programs.images import LoadedImage
 
 BLOCK = 8  # side of a block in pixels
 BLACK, WHITE = 5, 250  # luma beyond which nothing visibly differs from black and white
@@ -45,6 +43,11 @@ class Tone:
         red, green, blue = (weight * self.rgb[..., channel] for channel, weight in enumerate(LUMA_WEIGHTS))
         return red + green + blue
 
+    @property
+    def mean(self) -> float:
+        """The mean luma of all pixels."""
+        return float(np.average(self.luma, weights=self.pixels))
+
     @cached_property
     def lab(self) -> Plane:
         """CIELAB (D65, 2 degrees), of pixels in sRGB: L* 0..100, a*, b*."""
@@ -60,78 +63,67 @@ class Tone:
         return np.stack([116 * y - 16, 500 * (x - y), 200 * (y - z)], axis=-1)
 
 
-def sampled_tone(image: RGB) -> Tone:
+@shared
+def tone_of(image: Measurable) -> Tone:
     """Return the tone of an image. Blocks of a large image are sampled, about as many as two megapixels have."""
-    return Tone(image, max(1, math.isqrt(image.shape[0] * image.shape[1] // WHOLE_PIXELS)))
+    height, width = image.pixels.shape[:2]
+    return Tone(image.pixels, max(1, math.isqrt(height * width // WHOLE_PIXELS)))
 
 
-def tone_of(image: "LoadedImage") -> Tone:
-    """Return ``sampled_tone`` of a loaded image's pixels, computed once per image."""
-    return image.memo.once("tone", lambda: sampled_tone(image.pixels))
-
-
-def mean_luma(tone: Tone) -> float:
+@shared
+def mean_luma(image: Measurable) -> float:
     """Return the mean brightness of all pixels, 0 (black) to 255 (white)."""
-    return float(np.average(tone.luma, weights=tone.pixels))
+    return tone_of(image).mean
 
 
-def shadow_level(tone: Tone) -> float:
+@shared
+def shadow_level(image: Measurable) -> float:
     """Return the first percentile of luma, 0..255: how dark the darkest parts are."""
-    return float(np.percentile(tone.luma, 1))
+    return float(np.percentile(tone_of(image).luma, 1))
 
 
-def highlight_level(tone: Tone) -> float:
+@shared
+def highlight_level(image: Measurable) -> float:
     """Return the 99th percentile of luma, 0..255: how bright the brightest parts are."""
-    return float(np.percentile(tone.luma, 99))
+    return float(np.percentile(tone_of(image).luma, 99))
 
 
-def clipped_dark(tone: Tone) -> float:
+@shared
+def clipped_dark(image: Measurable) -> float:
     """Return the share of the image that is black, luma 5 or less: 0 to 1."""
-    return float(np.mean(tone.luma <= BLACK))
+    return float(np.mean(tone_of(image).luma <= BLACK))
 
 
-def clipped_bright(tone: Tone) -> float:
+@shared
+def clipped_bright(image: Measurable) -> float:
     """Return the share of the image that is white, luma 250 or more: 0 to 1."""
-    return float(np.mean(tone.luma >= WHITE))
+    return float(np.mean(tone_of(image).luma >= WHITE))
 
 
-def rms_contrast(tone: Tone) -> float:
-    """Return the RMS contrast of luma, 0 to 127.5 gray levels (Peli, "Contrast in complex images", JOSA A 7, 1990)."""
-    return float(tone.luma.std())
-
-
-def tonal_range(tone: Tone) -> float:
+@shared
+def tonal_range(image: Measurable) -> float:
     """Return Michelson's contrast of the 1st and the 99th percentile of luma, (high - low) / (high + low): 0 to 1.
 
     Scaling all values, as darkening does, leaves it alone; haze and a flat tone curve lower it.
     """
-    low, high = np.percentile(tone.luma, (1, 99))
+    low, high = np.percentile(tone_of(image).luma, (1, 99))
     return float((high - low) / (high + low)) if high > 0 else 0.0
 
 
-def colorfulness(tone: Tone) -> float:
-    """Return the colorfulness of Hasler and Süsstrunk, "Measuring colourfulness in natural images", SPIE 5007 (2003).
-
-    0 (gray) to about 190; their words: 15 slightly, 33 moderately, 59 quite, 109 extremely colorful.
-    """
-    red, green, blue = np.moveaxis(tone.rgb, -1, 0)
-    red_green, yellow_blue = red - green, (red + green) / 2 - blue
-    spread = math.hypot(red_green.std(), yellow_blue.std())
-    return float(spread + 0.3 * math.hypot(red_green.mean(), yellow_blue.mean()))
-
-
-def color_cast(tone: Tone) -> float:
+@shared
+def color_cast(image: Measurable) -> float:
     """Return the tint of neutral areas: their distance from gray in CIELAB's a*b* plane, 0 to about 130.
 
     Nearly every scene has neutral areas, so the least saturated fifth of the pixels (chroma over L*) represents them;
     black and white ones, L* below 10 or above 95, are excluded. Below 20 in nearly all photos.
     """
-    return math.hypot(*neutral_tint(tone))
+    return math.hypot(*neutral_tint(image))
 
 
-def neutral_tint(tone: Tone) -> tuple[float, float]:
+@shared
+def neutral_tint(image: Measurable) -> tuple[float, float]:
     """Return the tint of neutral areas: CIELAB a* (towards red) and b* (towards yellow), about -110 to 100."""
-    lightness, a, b = np.moveaxis(tone.lab, -1, 0)
+    lightness, a, b = np.moveaxis(tone_of(image).lab, -1, 0)
     seen = (lightness >= 10) & (lightness <= 95)
     if not seen.any():
         return 0.0, 0.0
@@ -141,14 +133,16 @@ def neutral_tint(tone: Tone) -> tuple[float, float]:
     return float(a[neutral].mean()), float(b[neutral].mean())
 
 
-def red_tint(tone: Tone) -> float:
+@shared
+def red_tint(image: Measurable) -> float:
     """Return the mean of CIELAB a*: positive towards red, negative towards green, about -90 to 100."""
-    return float(tone.lab[..., 1].mean())
+    return float(tone_of(image).lab[..., 1].mean())
 
 
-def yellow_tint(tone: Tone) -> float:
+@shared
+def yellow_tint(image: Measurable) -> float:
     """Return the mean of CIELAB b*: positive towards yellow, negative towards blue, about -110 to 95."""
-    return float(tone.lab[..., 2].mean())
+    return float(tone_of(image).lab[..., 2].mean())
 
 
 Monochrome: TypeAlias = Literal["gray", "toned"]
@@ -158,18 +152,15 @@ GRAY_REST, GRAY_CHROMA = 1.5, 8.0  # ignored chroma in 8-bit levels: apart from 
 TONED_REST, TONED_SHARE = 6.0, 0.15  # the same for toned images, and its largest share of the chroma
 
 
-def monochrome_of(image: "LoadedImage") -> Monochrome | None:
-    """Return ``monochrome`` of a loaded image's pixels, computed once per image."""
-    return image.memo.once("monochrome", lambda: monochrome(tone_of(image)))
-
-
-def monochrome(tone: Tone) -> Monochrome | None:
+@shared
+def monochrome_of(image: Measurable) -> Monochrome | None:
     """Return "gray", "toned", or ``None`` for an image with colors.
 
     The chroma of a toned image follows from its luma, so a polynomial of luma predicts nearly all of it. Only
     warm tones (yellow to orange) count as intended: an image that is all blue or green may have a color cast. Of 300
     authentic photos 5 are called monochrome; of gray and sepia copies of 300 photos all are.
     """
+    tone = tone_of(image)
     chroma, luma = _chroma(tone), tone.luma.ravel()
     # With few blocks, the polynomial would fit any colors.
     toning = _predicted(chroma, luma) if len(luma) > 2 * (DEGREE + 1) else chroma.mean(axis=0)

@@ -43,7 +43,8 @@ def test_a_metric_is_exported_under_the_name_of_its_file(metric: str) -> None:
     assert (function.__module__, function.__name__) == (module.__name__, metric)
     assert list(inspect.signature(function).parameters) == ["image", "reference"][: 2 if tool.kind == "FR" else 1]
     assert tool is TOOLS[tool.name]
-    assert function in (tool.measure, getattr(tool.measure, "of_pixels", None))
+    assert tool.measure is function
+    assert tool.is_shared == hasattr(function, "__wrapped__"), "a kept value is asked for with the loaded image"
     assert tool.map is getattr(module, f"{metric}_map", None)
     assert (tool.map is None) == (tool.map_end is None), "the colors of a heat map need an end"
 

@@ -13,7 +13,7 @@ from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.images import load
 from agenticiqa.programs.images.boxes import overlap
 from agenticiqa.programs.tools import saliency as module
-from agenticiqa.programs.tools.saliency import background_box, largest_rectangle, predict, saliency, subject_box
+from agenticiqa.programs.tools.saliency import background_box, largest_rectangle, saliency, subject_box
 
 SIZE = (640, 480)
 
@@ -36,12 +36,12 @@ def test_the_cup_is_the_subject_of_the_coffee_photo(examples: Path) -> None:
     assert box is not None
     assert overlap(box, (75, 15, 482, 392)) > 0.9  # drawn around cup and saucer by hand
     assert saliency(image) is seen
-    assert np.array_equal(predict(image.pixels), seen)
+    assert np.array_equal(saliency(image.pixels), seen)
 
 
 @pytest.mark.parametrize("shape", [(8, 8), (9, 700)])
 def test_a_flat_image_of_any_shape_has_no_subject_and_so_no_background(shape: tuple[int, int]) -> None:
-    seen = predict(np.full((*shape, 3), 127, np.uint8))
+    seen = saliency(np.full((*shape, 3), 127, np.uint8))
     assert np.isfinite(seen).all()
     assert subject_box(seen, shape[::-1]) is None
     assert background_box(seen, shape[::-1]) is None
@@ -54,7 +54,7 @@ def test_a_damaged_network_is_reported_by_name(tmp_path: Path, monkeypatch: pyte
     damaged.write_bytes(content)
     monkeypatch.setattr(module, "NETWORK", damaged)
     with pytest.raises(ToolError, match=r"u2netp\.onnx is damaged.*reinstall"):
-        predict(np.zeros((32, 32, 3), np.uint8))
+        saliency(np.zeros((32, 32, 3), np.uint8))
 
 
 def test_the_subject_is_the_largest_part_with_its_companions() -> None:

@@ -8,7 +8,6 @@ import pytest
 
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.tools import TOOLS, find_tool, get_tool, run_tool, toolbox
-from agenticiqa.programs.tools.tool import SharedMeasure
 from agenticiqa.programs.tools.tool_curves import ToolCurve
 from agenticiqa.signatures.categories import OVERALL
 from agenticiqa.signatures.types import GLOBAL
@@ -53,11 +52,10 @@ def test_a_tool_runs_once_per_image_reference_and_curve_also_under_threads() -> 
     assert len(calls) == 3
 
 
-@pytest.mark.parametrize("name", [name for name, tool in TOOLS.items() if isinstance(tool.measure, SharedMeasure)])
+@pytest.mark.parametrize("name", [name for name, tool in TOOLS.items() if tool.is_shared])
 def test_kept_and_computed_values_are_equal(name: str) -> None:
     tool, image = toolbox()[name], loaded(noise(2, scene(200, 240)))
-    assert isinstance(tool.measure, SharedMeasure)
-    assert tool.measure.of_loaded(image) == tool.measure(image.pixels)
+    assert tool.measure(image) == tool.measure(image.pixels)
     assert run_tool(tool, image, None, region=GLOBAL, distortion=OVERALL).raw == tool.measure(image.pixels)
 
 

@@ -19,8 +19,8 @@ from agenticiqa.programs.offline.measured.detector import (
     severities_from_outputs,
 )
 from agenticiqa.programs.offline.measured.distortions import findings_of
-from agenticiqa.programs.offline.measured.features import MIN_SIDE, features
 from agenticiqa.programs.offline.measured.findings import NETWORK_SHARE, Prediction
+from agenticiqa.programs.tools.features.image_features import MIN_SIDE, features
 from agenticiqa.signatures.categories import BLURS, COMPRESSION, NOISE
 from agenticiqa.signatures.vocabulary import DETECTABLE, TRAINED
 from support.distortion_levels import scene

@@ -11,7 +11,7 @@ import pytest
 
 from agenticiqa.eval.research.distort import DISTORTION_STRENGTHS, KINDS, distort
 from agenticiqa.programs.offline.measured.distortions import findings_of
-from agenticiqa.programs.offline.measured.features import has_features
+from agenticiqa.programs.tools.features.image_features import has_features
 from agenticiqa.signatures.vocabulary import DETECTABLE
 from support.distortion_levels import scene
 from support.images import loaded

@@ -16,7 +16,8 @@ from agenticiqa.programs.offline.measured.distortions import damaged_parts, find
 from agenticiqa.programs.offline.measured.findings import severity_of_whole
 from agenticiqa.programs.offline.measured.local_damage import local_change, straight_edge
 from agenticiqa.programs.offline.measured.mos_estimate import estimate_mos, expected_level
-from agenticiqa.programs.offline.measured.patches import patch_grid, patch_severities
+from agenticiqa.programs.offline.measured.patches import patch_severities
+from agenticiqa.programs.tools.features.patch_features import patch_grid
 from agenticiqa.signatures.vocabulary import DETECTABLE
 from support.distortion_levels import scene
 from support.images import coffee, loaded

@@ -22,7 +22,7 @@ from agenticiqa.programs.tools.metrics.learned_iqa import (
     as_input,
     learned_iqa,
     learned_iqa_map,
-    mos_of_pixels,
+    mos_and_features,
     predicted_by,
     predicted_mos,
 )
@@ -49,24 +49,24 @@ def test_an_image_of_any_shape_has_a_score_or_a_reason(size):
     pixels = np.full((*size, 3), 90, np.uint8)
     if min(size) < module.SMALLEST_SIDE:
         with pytest.raises(ToolError, match="32 pixels"):
-            mos_of_pixels(pixels)
+            mos_and_features(pixels)[0]
         return
-    found = mos_of_pixels(pixels)
+    found = mos_and_features(pixels)[0]
     assert 1 <= found.score <= 5
     assert found.spread >= module.SPREAD_GENERATED
 
 
 def test_tool_and_scorer_share_one_prediction_per_image_also_under_threads(photo, monkeypatch):
     calls = []
-    run_network = module.run_network
-    monkeypatch.setattr(module, "run_network", lambda *given: calls.append(given[2]) or run_network(*given))
+    run_for = module.run_for
+    monkeypatch.setattr(module, "run_for", lambda *given: calls.append(given[2]) or run_for(*given))
     image = loaded(photo)
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(predicted_mos, [image] * 16))
-    assert module.TOOL.measure.of_loaded(image) == found[0].score
-    assert calls.count("reading") == 1
+    assert module.TOOL.measure(image) == found[0].score
+    assert calls == [("reading", "features")]
     assert learned_iqa(photo.copy()) == found[0].score, "the same bits"
-    assert all(each is found[0] for each in found)
+    assert all(each == found[0] for each in found)
 
 
 def test_the_map_shows_where_it_is_bad(photo):
@@ -84,14 +84,14 @@ def test_a_damaged_model_file_is_named(photo, tmp_path, monkeypatch):
     file.write_bytes(module.MODEL.read_bytes()[:-1] + b"x")
     monkeypatch.setattr(module, "MODEL", file)
     with pytest.raises(ToolError, match=r"quality_model\.onnx is damaged"):
-        mos_of_pixels(photo)
+        mos_and_features(photo)[0]
 
 
 def test_a_large_image_is_scaled_down_and_noise_has_a_wider_spread(photo):
     large = np.asarray(Image.fromarray(photo).resize((3000, 2000)))
     assert as_input(large).shape == (1, 3, round(2000 * WORKING_SIDE / 3000), WORKING_SIDE)
     noise = np.random.default_rng(0).integers(0, 256, photo.shape, dtype=np.uint8)
-    assert mos_of_pixels(noise).spread > mos_of_pixels(photo).spread
+    assert mos_and_features(noise)[0].spread > mos_and_features(photo)[0].spread
 
 
 def test_an_offline_score_names_the_learned_model_if_the_image_is_large_enough(photo):
@@ -112,7 +112,9 @@ def test_a_photo_is_recognized_as_a_photo_in_the_result(photo):
 def test_ai_generated_images_are_recognized_and_photos_are_not(shared_data):
     generated = read_labels(shared_data / "agiqa3k" / "labels.csv")[::125]
     photos = read_labels(shared_data / "clive" / "labels.csv")[::50]
-    shown = [[mos_of_pixels(load(item.image).pixels).image_kind for item in items] for items in (generated, photos)]
+    shown = [
+        [mos_and_features(load(item.image).pixels)[0].image_kind for item in items] for items in (generated, photos)
+    ]
     # Of its training images, from six generators, 82 % are recognized; of 500 photos none is taken for AI-generated.
     assert shown[0].count("generated") >= 8
     assert shown[1].count("generated") == 0
@@ -134,7 +136,8 @@ def test_ai_generated_images_are_recognized_and_photos_are_not(shared_data):
     ],
 )
 def test_the_spread_is_wider_for_well_scored_images_unlike_the_photos_of_all_panels(score, likeness, share, spread):
-    assert predicted_by(np.array([score, 1.0, likeness, share], np.float32)).spread == pytest.approx(spread)
+    reading = {"score": score, "novelty": 1.0, "likeness": likeness, "generated": share}
+    assert predicted_by(reading).spread == pytest.approx(spread)
 
 
 def test_the_intervals_of_a_photo_and_of_its_copy_in_jpeg_quality_10_do_not_overlap(examples):
@@ -169,7 +172,16 @@ def test_it_correlates_with_mos_of_authentic_photos(shared_data):
 
 def test_the_features_come_with_the_same_prediction() -> None:
     image = np.random.default_rng(0).integers(0, 256, (64, 80, 3), dtype=np.uint8)
-    found, features = module.mos_and_features(image)
-    assert found == module.mos_of_pixels(image)
+    found, features = mos_and_features(image)
+    assert found.score == learned_iqa(image)
     assert features.shape == (18_123,)
     assert np.abs(features).max() <= 5
+
+
+def test_the_values_of_the_network_are_found_by_their_names(photo, monkeypatch) -> None:
+    before = mos_and_features(photo)[0]
+    monkeypatch.setattr(module, "READING", module.READING[::-1])
+    assert mos_and_features(photo)[0] == before
+    monkeypatch.setattr(module, "READING", (*module.READING[:3], "made"))
+    with pytest.raises(ToolError, match=r"^quality_model\.onnx: the weights know 'generated', the table does not; the"):
+        mos_and_features(photo)

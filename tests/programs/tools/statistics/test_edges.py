@@ -5,7 +5,7 @@ import pytest
 from scipy.ndimage import gaussian_filter
 from scipy.special import erf
 
-from agenticiqa.programs.tools.statistics.by_name import statistic
+from agenticiqa.programs.tools.features.by_name import STATISTICS
 from support.images import as_gray
 
 
@@ -18,9 +18,9 @@ def test_sharpening_makes_edges_steep_and_leaves_halos():
     rows, columns = np.mgrid[:200, :200]
     disc = gaussian_filter(np.where(np.hypot(rows - 100, columns - 100) < 60, 160.0, 90.0), 1.2)
     plain, sharp = as_gray(disc), sharpened(as_gray(disc), 3)
-    assert statistic("overshoot", plain) < 0.02
-    assert statistic("overshoot", sharp) > 0.3
-    assert statistic("edge_sharpness", sharp) > statistic("edge_sharpness", plain)
+    assert STATISTICS["overshoot"](plain) < 0.02
+    assert STATISTICS["overshoot"](sharp) > 0.3
+    assert STATISTICS["edge_sharpness"](sharp) > STATISTICS["edge_sharpness"](plain)
 
 
 def with_halo(across: np.ndarray) -> np.ndarray:
@@ -35,4 +35,4 @@ def test_overshoot_is_the_halos_share_of_the_edge_whatever_its_direction(degrees
     rows, columns = np.mgrid[:120, :120] - 59.5
     across = columns * np.cos(np.radians(degrees)) + rows * np.sin(np.radians(degrees))
     beyond = np.abs(with_halo(np.array([2.0, -2.0])) - with_halo(np.array([8.0, -8.0]))).sum() / 100
-    assert 0.88 * beyond < statistic("overshoot", as_gray(with_halo(across))) < 0.96 * beyond
+    assert 0.88 * beyond < STATISTICS["overshoot"](as_gray(with_halo(across))) < 0.96 * beyond

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from agenticiqa.programs.tools.statistics.by_name import statistic
-from agenticiqa.programs.tools.statistics.noise import block_noise, isolated_in
+from agenticiqa.programs.tools.features.by_name import STATISTICS
+from agenticiqa.programs.tools.metrics.noise_sigma import block_noise
+from agenticiqa.programs.tools.statistics.spatial import isolated_in
 from support.distortion_levels import AT_LEVEL
 from support.images import coffee
 
@@ -18,8 +19,8 @@ def test_isolated_pixels_counts_sprinkled_impulses_and_not_gaussian_noise(photo)
     sprinkled = photo.copy()
     rng = np.random.default_rng(2)
     sprinkled[rng.random(photo.shape[:2]) < 0.01] = 255
-    assert statistic("isolated_pixels", sprinkled) == pytest.approx(0.01, abs=0.004)
-    assert statistic("isolated_pixels", AT_LEVEL["noise"](3, photo)) < 0.003
+    assert STATISTICS["isolated_pixels"](sprinkled) == pytest.approx(0.01, abs=0.004)
+    assert STATISTICS["isolated_pixels"](AT_LEVEL["noise"](3, photo)) < 0.003
 
 
 @pytest.mark.parametrize("size", [(3, 3), (3, 17), (24, 20)])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from agenticiqa.programs.tools.statistics.by_name import all_statistics, statistic
+from agenticiqa.programs.tools.features.by_name import STATISTICS, all_statistics
 from agenticiqa.programs.tools.statistics.parts import WHOLE_PIXELS
 from support.distortion_levels import AT_LEVEL, scene
 from support.images import as_gray, loaded
@@ -19,7 +19,7 @@ def test_noise_and_blocking_of_a_large_image_are_those_of_its_own_pixels():
     assert values["mean_luma"] == pytest.approx(120, abs=1)
     tile = np.ascontiguousarray(AT_LEVEL["jpeg"](4, scene(256, 256)))
     assert all_statistics(loaded(np.tile(tile, (7, 8, 1))))["blockiness"] == pytest.approx(
-        statistic("blockiness", tile), rel=0.15
+        STATISTICS["blockiness"](tile), rel=0.15
     )
 
 
@@ -34,11 +34,11 @@ def test_an_extremely_long_image_is_measured_too(size):
 def test_flat_parts_of_a_large_image_do_not_change_how_sharp_its_edges_are():
     textured = np.tile(scene(200, 250), (5, 8, 1))
     with_sky = np.vstack([textured, np.full_like(textured, 200)])
-    assert statistic("edge_sharpness", with_sky) == pytest.approx(statistic("edge_sharpness", textured), rel=0.15)
-    assert statistic("blur_extent", with_sky) == pytest.approx(statistic("blur_extent", textured), rel=0.15)
+    assert STATISTICS["edge_sharpness"](with_sky) == pytest.approx(STATISTICS["edge_sharpness"](textured), rel=0.15)
+    assert STATISTICS["blur_extent"](with_sky) == pytest.approx(STATISTICS["blur_extent"](textured), rel=0.15)
 
 
 def test_tone_is_that_of_all_pixels_of_a_large_image():
     image = np.zeros((1800, 2407, 3), np.uint8)
     image[:, ::7] = 200
-    assert statistic("mean_luma", image) == pytest.approx(image[..., 0].mean(), abs=1e-9)
+    assert STATISTICS["mean_luma"](image) == pytest.approx(image[..., 0].mean(), abs=1e-9)

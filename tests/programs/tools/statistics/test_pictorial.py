@@ -28,4 +28,4 @@ def test_the_luma_of_a_loaded_image_is_computed_once(monkeypatch: pytest.MonkeyP
     for module in (parts, pictorial):
         monkeypatch.setattr(module, "single_luma", counted)
     assert reasons_for(image, lambda pixels: np.zeros((320, 1, 1), np.float32)) is not None
-    assert len(parts.loaded_luma_parts(image)) == len(computed) == 1
+    assert len(parts.luma_parts(image)) == len(computed) == 1

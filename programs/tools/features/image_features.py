@@ -1,9 +1,9 @@
-"""Compute the features of an image that the networks of ``detector`` take: about a hundred numbers.
+"""Compute the features of an image that the networks of ``offline.measured.detector`` take: about a hundred numbers.
 
 Texture: mean magnitude, peakedness and share of near-zero coefficients of Haar wavelet bands, over four scales of luma
 and two of chroma; the distribution of detail over blocks; the share of gray levels in use. Noise fills every band and
 makes it Gaussian, blur empties the fine bands, and compression leaves coefficients that are zero or large. Tone: the
-distribution of brightness and color. Both end with the named measurements of ``tools.statistics``.
+distribution of brightness and color. Both end with the statistics of ``by_name``.
 """
 
 import math
@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from agenticiqa.programs.images.loaded import LoadedImage
+from agenticiqa.programs.tools.features.by_name import all_statistics
 from agenticiqa.programs.tools.numerics.filters import haar
 from agenticiqa.programs.tools.numerics.pixels import RGB
-from agenticiqa.programs.tools.statistics.by_name import all_statistics
-from agenticiqa.programs.tools.statistics.parts import WHOLE_PIXELS, Luma, loaded_luma_parts, parts_of
+from agenticiqa.programs.tools.shared import Measurable, shared
+from agenticiqa.programs.tools.statistics.parts import WHOLE_PIXELS, Luma, luma_parts, parts_of
 from agenticiqa.programs.tools.statistics.tonal import Tone, tone_of
 
 Plane = NDArray[np.floating]
@@ -32,7 +32,7 @@ MAX_FILL = 0.3  # share of gray levels in use that counts as all, because stretc
 PERCENTILES = (5, 25, 50, 75, 95)
 TEXTURE_FEATURES = 78  # number of texture features; the rest are of tone
 SMOOTHEST_COLOR = 63  # index of that texture feature
-# The measurements of ``tools.statistics`` among the features of texture and of tone. The weights were trained on these,
+# The measurements of ``by_name`` among the features of texture and of tone. The weights were trained on these,
 # in this order, so a measurement that is added there is no feature.
 TEXTURE_MEASURED = ("blur_extent", "noise_sigma", "isolated_pixels", "blockiness", "edge_sharpness", "overshoot")
 TONE_MEASURED = (
@@ -77,23 +77,20 @@ class Features:
         return float(mean_sum / 4.8)  # the sum of six bands, each with a mean magnitude of 0.8 standard deviations
 
 
-def has_features(image: LoadedImage) -> bool:
+def has_features(image: Measurable) -> bool:
     """Return whether both sides of an image have at least the 64 pixels that the features need."""
-    return min(image.size) >= MIN_SIDE
+    return min(image.pixels.shape[:2]) >= MIN_SIDE
 
 
-def features(image: LoadedImage) -> Features:
-    """Return the features of an image of at least 64 x 64 pixels, computed once per loaded image.
+@shared
+def features(image: Measurable) -> Features:
+    """Return the features of an image of at least 64 x 64 pixels.
 
     Texture features depend on the scale of the image, so a large image is not scaled down: above two megapixels they
     are the mean over parts, as for the spatial measurements.
     """
-    return image.memo.once("features", lambda: _features(image))
-
-
-def _features(image: LoadedImage) -> Features:
     measurements = all_statistics(image)
-    both = zip(parts_of(image.pixels), loaded_luma_parts(image), strict=True)
+    both = zip(parts_of(image.pixels), luma_parts(image), strict=True)
     parts = [_texture(part, plane) for part, plane in both]
     return Features(
         np.array([*np.mean(parts, axis=0), *_named(measurements, TEXTURE_MEASURED)]),

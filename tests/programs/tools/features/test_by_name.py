@@ -8,11 +8,10 @@ from scipy.stats import spearmanr
 
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.tools import TOOLS, run_tool, toolbox
-from agenticiqa.programs.tools.statistics.by_name import SPATIAL, TONAL, all_statistics, statistic
+from agenticiqa.programs.tools.features.by_name import STATISTICS, all_statistics
 from support.distortion_levels import ALL_LEVELS, AT_LEVEL, scene
 from support.images import coffee, loaded
 
-NAMES = [*SPATIAL, *TONAL]
 TOOL_OF = {
     "BLUR-EXTENT": "blur_extent",
     "EDGE-SHARPNESS": "edge_sharpness",
@@ -47,7 +46,7 @@ def photo() -> np.ndarray:
 @pytest.mark.parametrize("made", [False, True])
 def test_a_measure_is_monotone_in_its_distortion(photo, name, distortion, direction, made):
     source = scene() if made else photo
-    values = [statistic(name, AT_LEVEL[distortion](level, source)) for level in ALL_LEVELS]
+    values = [STATISTICS[name](AT_LEVEL[distortion](level, source)) for level in ALL_LEVELS]
     assert spearmanr(ALL_LEVELS, values).statistic == pytest.approx(direction), values
 
 
@@ -65,15 +64,15 @@ def test_every_measure_is_finite_for_any_image(size, content):
         image[:] = {"black": 0, "white": 255, "gray": 119, "color": (200, 30, 90)}[content]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        values = {name: statistic(name, image) for name in NAMES}
+        values = {name: STATISTICS[name](image) for name in STATISTICS}
     assert all(type(value) is float and np.isfinite(value) for value in values.values()), values
 
 
 @pytest.mark.parametrize("wrong", [np.zeros((9, 9), np.uint8), np.zeros((9, 9, 3)), np.zeros((0, 9, 3), np.uint8)])
 def test_arrays_other_than_8_bit_rgb_are_refused(wrong):
-    for name in NAMES:
+    for name in STATISTICS:
         with pytest.raises(ToolError, match="expected"):
-            statistic(name, wrong)
+            STATISTICS[name](wrong)
 
 
 def test_measure_holds_every_measure_and_is_read_only(photo):
@@ -82,7 +81,7 @@ def test_measure_holds_every_measure_and_is_read_only(photo):
     assert all_statistics(image) is values, "measured once"
     call = run_tool(toolbox()["BLUR-EXTENT"], image, None, region="Global", distortion="Blurs")
     assert call.raw == values["blur_extent"]
-    assert dict(values) == {name: statistic(name, photo) for name in NAMES}
+    assert dict(values) == {name: STATISTICS[name](photo) for name in STATISTICS}
     with pytest.raises(TypeError):
         values["mean_luma"] = 0.0  # type: ignore[index]
 

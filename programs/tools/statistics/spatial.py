@@ -1,41 +1,56 @@
-"""The strongest edges of an image, without a reference: how steep they are, and whether they have halos.
+"""Isolated pixels and halos of an image, without a reference: what no metric of its own measures.
 
-Each function takes the luma, 0..255, of one or more parts of an image, float32 arrays (h, w) of any size from one pixel
-up, and returns one finite float for all of them together.
+Each statistic is one finite float, of the parts of an image of any size from one pixel up.
 """
 
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from agenticiqa.programs.tools.numerics.pixels import Plane, gaussian
-from agenticiqa.programs.tools.statistics.parts import Luma
+from agenticiqa.programs.tools.shared import Measurable, shared
+from agenticiqa.programs.tools.statistics.parts import Luma, luma_parts
 
-CELL = 3  # pixels; edges are searched in windows of 3 x 3 cells
+IMPULSE_HEIGHT = 40  # gray levels
 PROFILE_REACH = 8  # pixels to either side of an edge
 MARGIN = PROFILE_REACH + 2  # pixels along the border in which no profile begins
 MOST_PROFILES = 2000
 
 
-def edge_sharpness(parts: Sequence[Luma]) -> float:
-    """Return the steepest step of a typical strong edge as a share of its height: 0 (no edge) to 1 (one pixel wide).
+@shared
+def isolated_pixels(image: Measurable) -> float:
+    """Return the share of pixels over 40 gray levels above or below all eight neighbors: impulse noise. 0 to 0.25."""
+    parts = luma_parts(image)
+    isolated = sum(len(pixels) for part in parts if min(part.shape) >= 3 for pixels in isolated_in(part[None]))
+    return isolated / sum(part.size for part in parts)
 
-    The reciprocal of an edge width in pixels, after Marziliano, Dufaux, Winkler, Ebrahimi, "A no-reference perceptual
-    blur metric", ICIP 2002: the largest difference of neighbors over the range of values, in windows of 9 x 9 pixels,
-    the median over the fifth of windows with the largest range. It does not depend on contrast. Sharp photos lie
-    between 0.48 and 0.78; sharpening drives it to 1.
+
+def isolated_in(planes: NDArray[np.float32]) -> list[NDArray[np.intp]]:
+    """Return the plane numbers of all pixels over 40 gray levels above all neighbors, and of those below all.
+
+    ``planes`` is (N, h, w), both sides at least 3. Few pixels differ this much from the two beside them; the six
+    other neighbors are read only for these.
     """
-    windows = [_windows(part) for part in parts if min(part.shape) >= 2]
-    if not windows:
-        return 0.0
-    steepest, height = (np.concatenate([plane.ravel() for plane in planes]) for planes in zip(*windows, strict=True))
-    strong = height >= max(float(np.percentile(height, 80)), 2.0)
-    if not strong.any():
-        return 0.0
-    return float(np.median(np.minimum(steepest[strong] / height[strong], 1.0)))
+    height, width = planes.shape[1:]
+    inner, left, right = planes[:, 1:-1, 1:-1], planes[:, 1:-1, :-2], planes[:, 1:-1, 2:]
+    others = [down * width + across for down in (-1, 1) for across in (-1, 0, 1)]
+    flat, isolated = planes.ravel(), []
+    for extreme in (np.maximum, np.minimum):
+        candidates = np.flatnonzero(_stands_out(inner, extreme(left, right), extreme))
+        plane, row, column = np.unravel_index(candidates, inner.shape)
+        at = (plane * height + row + 1) * width + column + 1
+        isolated.append(plane[_stands_out(flat[at], extreme.reduce([flat[at + step] for step in others]), extreme)])
+    return isolated
 
 
-def overshoot(parts: Sequence[Luma]) -> float:
+def _stands_out(values: Luma, around: Luma, extreme: np.ufunc) -> NDArray[np.bool_]:
+    away = values - around
+    return away > IMPULSE_HEIGHT if extreme is np.maximum else away < -IMPULSE_HEIGHT
+
+
+@shared
+def overshoot(image: Measurable) -> float:
     """Return how far the values beside a typical strong edge go beyond its two sides, as a share of the edge's height.
 
     The halo that sharpening leaves. Profiles across the steepest edges are compared with their own ends, 4 to 8
@@ -43,7 +58,7 @@ def overshoot(parts: Sequence[Luma]) -> float:
     texture beside the edges counts too, so that photos lie between 0 and 1.8.
     """
     offsets = np.arange(-PROFILE_REACH, PROFILE_REACH + 0.25, 0.5)
-    profiles = _profiles([part for part in parts if min(part.shape) >= 4 * PROFILE_REACH], offsets)
+    profiles = _profiles([part for part in luma_parts(image) if min(part.shape) >= 4 * PROFILE_REACH], offsets)
     if not len(profiles):
         return 0.0
     low, high = (np.median(profiles[:, far], axis=1) for far in (offsets <= -4, offsets >= 4))
@@ -54,29 +69,6 @@ def overshoot(parts: Sequence[Luma]) -> float:
     over = shares[:, (offsets > 0) & (offsets <= 3)].max(axis=1) - 1
     under = -shares[:, (offsets < 0) & (offsets >= -3)].min(axis=1)
     return float(np.median(np.maximum(over, 0) + np.maximum(under, 0)))
-
-
-def around(cells: Luma, extreme: np.ufunc) -> Luma:
-    """Return the maximum or minimum of each cell and those that touch it."""
-    ringed = np.pad(cells, 1, mode="edge")
-    rows = extreme(extreme(ringed[:-2], ringed[1:-1]), ringed[2:])
-    return extreme(extreme(rows[:, :-2], rows[:, 1:-1]), rows[:, 2:])
-
-
-def _windows(part: Luma) -> tuple[Luma, Luma]:
-    """Return the steepest step and the range of values in each window of 3 x 3 cells; neighbors share six."""
-    across, down = np.abs(part[:-1, 1:] - part[:-1, :-1]), np.abs(part[1:, :-1] - part[:-1, :-1])
-    steepest = around(_cells(np.maximum(across, down), np.maximum), np.maximum)
-    rows, columns = steepest.shape
-    highest, lowest = (around(_cells(part, extreme), extreme) for extreme in (np.maximum, np.minimum))
-    return steepest, (highest - lowest)[:rows, :columns]
-
-
-def _cells(plane: Luma, extreme: np.ufunc) -> Luma:
-    """Return the maximum or minimum of each cell of 3 x 3 pixels (fewer at the right and lower border)."""
-    whole = np.pad(plane, [(0, -side % CELL) for side in plane.shape], mode="edge")
-    rows = extreme(extreme(whole[::CELL], whole[1::CELL]), whole[2::CELL])
-    return extreme(extreme(rows[:, ::CELL], rows[:, 1::CELL]), rows[:, 2::CELL])
 
 
 def _profiles(parts: Sequence[Luma], offsets: Plane) -> Plane:
