@@ -7,7 +7,7 @@ derived from the table is in ``vocabulary`` (names and severities) and ``lexicon
 from dataclasses import dataclass
 from typing import Literal
 
-OVERALL = "Overall"  # quality as a whole, in place of a category
+from agenticiqa.signatures import OVERALL as OVERALL
 
 Sense = Literal["fault", "virtue", "more", "neutral"]
 Curve = tuple[tuple[float, float], ...]  # points of a rising value and a severity, 0 (none) to 4 (extreme)

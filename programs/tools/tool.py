@@ -17,6 +17,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from agenticiqa.programs.errors import ToolError
+from agenticiqa.signatures import OVERALL
 
 if TYPE_CHECKING:
     from agenticiqa.programs.images import LoadedImage
@@ -78,7 +79,7 @@ class Tool:
     source: str
     cost_ms: float | None
     measure: Callable[..., float]
-    measures: str = "Overall"  # signatures.categories.OVERALL, a module that a single metric does not load
+    measures: str = OVERALL
     is_shared: bool = False
     curve: "ToolCurve | Callable[[float], float] | None" = None
     smallest: int = 1
@@ -106,7 +107,7 @@ class Tool:
     @property
     def rates_overall(self) -> bool:
         """Whether it estimates quality as a whole, not a single property."""
-        return self.measures == "Overall"
+        return self.measures == OVERALL
 
     def spread_for(self, image: "LoadedImage") -> float:
         """Return the standard deviation of the MOS around the tool's score for an image.
@@ -135,8 +136,6 @@ class Tool:
         Returns:
             The measured agreement by category, quality overall included, the best first.
         """
-        from agenticiqa.signatures.categories import OVERALL
-
         reliable = {name: row for name, row in self.measured.items() if name == OVERALL or row.srcc >= RELIABLE}
         return dict(sorted(reliable.items(), key=lambda item: -item[1].srcc))
 
@@ -161,8 +160,6 @@ class Tool:
         Returns:
             The name with the SRCC for each of them; where that was not measured, the same as ``line``.
         """
-        from agenticiqa.signatures.categories import OVERALL
-
         known = [(name, row) for name, row in self.strengths().items() if name in (*categories, OVERALL)]
         figures = ", ".join(f"{name} {row.srcc:.2f}" for name, row in known)
         return f"{self.name} ({figures})" if figures else self.line()
@@ -215,8 +212,6 @@ def best_for(distortion: str, tools: Sequence[Tool]) -> Tool | None:
 
     The first of equals; ``None`` where no tool is good at either.
     """
-    from agenticiqa.signatures.categories import OVERALL
-
     return best_at(distortion, tools, RELIABLE) or best_at(OVERALL, tools, 0.0)
 
 

@@ -182,6 +182,6 @@ def test_the_values_of_the_network_are_found_by_their_names(photo, monkeypatch) 
     before = mos_and_features(photo)[0]
     monkeypatch.setattr(module, "READING", module.READING[::-1])
     assert mos_and_features(photo)[0] == before
-    monkeypatch.setattr(module, "READING", (*module.READING[:3], "made"))
+    monkeypatch.setattr(module, "READING", ("made", *module.READING[1:]))
     with pytest.raises(ToolError, match=r"^quality_model\.onnx: the weights know 'generated', the table does not; the"):
         mos_and_features(photo)

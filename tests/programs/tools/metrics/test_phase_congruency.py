@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from agenticiqa.programs.tools.numerics.phase import phase_congruency
+from agenticiqa.programs.tools.metrics.fsim import phase_congruency
 from agenticiqa.programs.tools.numerics.pixels import luma
 from support.distortion_levels import scene
 
