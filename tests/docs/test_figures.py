@@ -65,7 +65,7 @@ from agenticiqa.programs.images.decoding import MAX_PIXELS, MOST_SCANS, MOST_SID
 from agenticiqa.programs.images.pairs import GRID, LARGEST_PAIR
 from agenticiqa.programs.images.reference_check import ReferenceCheck
 from agenticiqa.programs.images.registration import SMALLEST_SIDE
-from agenticiqa.programs.offline.answers.asked import NAMED, SURE
+from agenticiqa.programs.offline.answers.asked import LEAST
 from agenticiqa.programs.page.rating import PRACTICE_RANKS, REPEATS
 from agenticiqa.programs.questions import options
 from agenticiqa.programs.result_row import AssessedRow
@@ -139,8 +139,8 @@ FIGURES: dict[str, list[tuple[str, object]]] = {
         ("with a power of {} %", round(100 * run_differences.POWER)),
     ],
     "methods.md": [
-        ("less probable than {}", as_written(SURE)),
-        ("the distortion less than {}", as_written(NAMED)),
+        ("less probable than {}", as_written(LEAST.intent)),
+        ("the distortion less than {}", as_written(LEAST.distortion)),
         ("lowers the error of the mean by {} % or more", round(100 * LEAST_GAIN)),
         ("With {} or more labels", WORDS[FEWEST_IMAGES]),
         ("a typical shared error of {} is", as_written(SHARED_ERROR)),

@@ -1,7 +1,7 @@
 """Parse a question's intent, subject and image part with the network, and with the lexicon for exact words."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Literal
@@ -27,14 +27,32 @@ from agenticiqa.signatures.categories import BLURS, COMPRESSION, NOISE
 from agenticiqa.signatures.lexicon import Meaning, Term, terms_in
 from agenticiqa.signatures.vocabulary import DETECTABLE, everyday_name
 
-SURE, NAMED = 0.7, 0.6  # minimum probabilities of the intent, and of the distortion
-OF_ALL = 0.7  # minimum probability that a question is about the whole image if some words may name a part of it
-OF_WHOLE = 0.85  # the same probability if the words do name a part of it
-OF_SCALE = 0.4  # minimum probability of a rating if the question states a scale and its best end
-OF_ANY = 0.8  # minimum probability of "which" if no word names a flaw or quality: "Describe what they are doing"
 
+@dataclass(frozen=True)
+class LeastProbabilities:
+    """The probabilities that the network must at least give to what it reads in a question.
+
+    Attributes:
+        intent: The intent.
+        rating: An intent to rate, if the question states a scale and its best end.
+        which: The intent "which", if no word names a flaw or quality: "Describe what they are doing".
+        other: That no measurement determines which option fits.
+        distortion: The distortion.
+        whole: That a question is about the whole image, if some words may name a part of it.
+        only_whole: The same, if the words do name a part of it.
+    """
+
+    intent: float
+    rating: float
+    which: float
+    other: float
+    distortion: float
+    whole: float
+    only_whole: float
+
+
+LEAST = LeastProbabilities(intent=0.7, rating=0.4, which=0.8, other=0.8, distortion=0.6, whole=0.7, only_whole=0.85)
 BRIEF = 3  # words of a question that has no meaning without its options
-OF_OTHER = 0.8  # minimum probability that no measurement determines which option fits
 
 WHOLE = frozenset(
     {"yes", "no", "degree", "which", "metric", "rating-high", "rating-low", "reference-yes", "reference-no"}
@@ -43,6 +61,7 @@ WHOLE = frozenset(
 
 Subject = Literal["image", "part", "reference", "both"]
 _ABOUT: Mapping[str, Subject] = {"part": "part", "reference": "reference", "compare": "both"}
+_RATING: Mapping[str, Literal["high", "low"]] = {"rating-high": "high", "rating-low": "low"}  # best ends of the scale
 _BEFORE = r"\b(?:the|top|bottom|upper|lower|far|extreme|my|its|or)[ -]"
 _OF_PART = r"(?:[- ]hand)?[- ](?:half|side|part|edge|corner|third|quarter|quadrant|bit|portion|section|area|end|border)"
 _SIDES = {
@@ -56,6 +75,7 @@ _NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.]*\w)")
 _NOT = re.compile(r"\b(?:not|no|without|free (?:of|from)|never|lack\w*)\b", re.I)
 _LESS = re.compile(r"\b(?:least|less|fewe[rs]t?|lowest|weakest|not)\b", re.I)
 _WORSE, _BETTER = re.compile(r"\bworse\b", re.I), re.compile(r"\bbetter\b", re.I)
+_THAN = re.compile(r"\bthan\b")
 _WHICH = re.compile(r"\W*(?:which|what)\b", re.I)
 _HOW = re.compile(r"\bhow\b", re.I)
 _WHY = re.compile(r"^\W*(?:please )?(?:why|explain|describe)\b", re.I)
@@ -108,40 +128,76 @@ def read_question(query: str, options: Mapping[str, str], regions: Sequence[str]
     """
     text = corrected(question_alone(query)[:LONGEST_TEXT])
     options = {letter: corrected(option) for letter, option in options.items()}
+    shown = options if listed else {}
     words, new = _in_trained_words(text)
-    reading = read_text(listing(words, options if listed else {}))
-    of_part = bool(regions) and (reading.intent.name == "unanswerable" or reading.intent.probability < SURE)
-    if of_part:
-        reading = read_text(listing(_with_parts_as_image(words, regions), options if listed else {}))
-    fault = new or _fault(text, reading.meaning)
+    reading = read_text(listing(words, shown))
+    is_unclear = reading.intent.name == "unanswerable" or reading.intent.probability < LEAST.intent
+    names_part = bool(regions) and is_unclear
+    if names_part:
+        reading = read_text(listing(_with_parts_as_image(words, regions), shown))
     scale = stated_scale(query)
-    best = scale.best if scale else None
-    sure = OF_SCALE if best and reading.intent.name.startswith("rating") else SURE
-    name = reading.intent.name if reading.intent.probability >= sure else ""
-    place = side_named(text)
-    parts = tuple(regions) or ((place,) if place else ())
-    if len(parts) > 1 and place in parts:
-        parts = (place,)
-    if (not name or (options and listed and len(text.split()) <= BRIEF)) and scale is None:
-        name = _intent_by_words(text, options if listed else {}, reading)
-    asks_which = name in ("which", "compare-category")
-    if asks_which and not options and reading.intent.probability < OF_ANY and not terms_in(text):
-        name = ""
-    about, _, what = name.rpartition("-") if name.startswith(("part-", "reference-", "compare-")) else ("", "", name)
-    subject: Subject = _ABOUT.get(about, "image")
-    if subject == "image" and parts and (of_part or not _is_about_whole(reading)):
+    stated, what = _split(_intent(text, options, shown, reading, scale))
+    parts = _parts(text, regions)
+    subject = stated
+    if stated == "image" and parts and (names_part or not _is_about_whole(reading)):
         subject = "part"
-    if subject == "part" and not parts:
+    if stated == "part" and not parts:
         # A part without a name is the whole image, except in comparisons such as "noisier than the sea".
-        subject, what = "image", "" if re.search(r"\bthan\b", text) else what
-    is_denial = what == "no"
+        subject, what = "image", "" if _THAN.search(text) else what
+    return Asked(
+        what=_key(subject, what),
+        subject=subject,
+        fault=new or _fault(text, reading.meaning),
+        is_denial=what == "no",
+        regions=parts if subject == "part" else (),
+        options=options,
+        text=text,
+        scale=_scale(text, scale, _RATING[what]) if what in _RATING else scale,
+    )
+
+
+def _intent(
+    text: str, options: Mapping[str, str], shown: Mapping[str, str], reading: Reading, scale: RatingScale | None
+) -> str:
+    """Return the intent of a question, from the network if it is sure and else by words; "" if it is unclear.
+
+    ``shown`` are the options that the network has read.
+    """
+    name, probability = reading.intent.name, reading.intent.probability
+    has_best = scale is not None and bool(scale.best)
+    is_sure = probability >= (LEAST.rating if has_best and name.startswith("rating") else LEAST.intent)
+    is_completed = bool(shown) and len(text.split()) <= BRIEF
+    if scale is None and (is_completed or not is_sure):
+        name = _intent_by_words(text, shown, reading)
+    elif not is_sure:
+        name = ""
+    asks_which = name in ("which", "compare-category")
+    if asks_which and not options and probability < LEAST.which and not terms_in(text):
+        return ""
+    return name
+
+
+def _split(intent: str) -> tuple[Subject, str]:
+    """Return the subject that an intent names, and what is asked about it: "part-yes" asks "yes" about a part."""
+    about, _, what = intent.partition("-")
+    return (_ABOUT[about], what) if about in _ABOUT else ("image", intent)
+
+
+def _key(subject: Subject, what: str) -> str:
+    """Return the key in ``answer.ANSWERS`` for what is asked about a subject."""
     if what in ("yes", "no"):
         what = "presence"
-    if name.startswith("rating"):
-        what, scale = "rating", _scale(text, scale, name.removeprefix("rating-"))
-    if subject == "both":
-        what = f"compare-{what}"
-    return Asked(what, subject, fault, is_denial, parts if subject == "part" else (), options, text, scale)
+    elif what in _RATING:
+        what = "rating"
+    return f"compare-{what}" if subject == "both" else what
+
+
+def _parts(text: str, regions: Sequence[str]) -> tuple[str, ...]:
+    """Return the parts that a question is about: the known regions, or only the side that its words name."""
+    place = side_named(text)
+    if place and (not regions or place in regions):
+        return (place,)
+    return tuple(regions)
 
 
 def question_alone(query: str) -> str:
@@ -150,35 +206,46 @@ def question_alone(query: str) -> str:
     return "" if question == without_instructions(query) and parse_options(query) else question
 
 
-def _intent_by_words(text: str, options: Mapping[str, str], reading: Reading) -> str:
+def _intent_by_words(text: str, shown: Mapping[str, str], reading: Reading) -> str:
     """Return the intent if the network is unsure but the words for distortions are clear; "" otherwise."""
     terms = terms_in(text)
     if _WHY.search(text) and (terms or _QUALITY.search(text)):
         return "which"
-    is_other = reading.intent.name == "unanswerable"
-    if options:  # they determine the question, completely if it is brief, such as "What is it?"
-        is_other = is_other and len(text.split()) > BRIEF
-        return "" if is_other and reading.intent.probability >= OF_OTHER else "which"
+    if shown:  # they determine the question, completely if it is brief, such as "What is it?"
+        is_other = reading.intent.name == "unanswerable" and len(text.split()) > BRIEF
+        return "" if is_other and reading.intent.probability >= LEAST.other else "which"
     kinds = {(term.meaning.scale, term.meaning.kind) for term in terms}
     senses = {term.meaning.sense for term in terms}
-    if len(kinds) > 1 and senses == {"fault"}:
-        if _WHICH.match(text):
-            return "which"
-        return "degree" if len({scale for scale, _ in kinds}) == 1 else "yes"  # "too dark or too bright?"
+    if len(kinds) > 1:
+        return _intent_of_several(text, {scale for scale, _ in kinds}) if senses == {"fault"} else ""
     extent = EXTENT.get(reading.intent.name)
     assessed = senses - {"neutral"}
     if not assessed and extent == "compare":
         assessed = {"fault"} if _WORSE.search(text) else {"virtue"} if _BETTER.search(text) else set()
-    if len(kinds) > 1 or len(assessed) != 1 or reading.intent.category < NAMED:
+    if len(assessed) != 1 or reading.intent.category < LEAST.distortion:
         return ""
-    praised = ("virtue" in assessed) != bool(_LESS.search(text))
+    return _intent_of_one(text, extent, assessed == {"virtue"})
+
+
+def _intent_of_several(text: str, scales: Collection[str]) -> str:
+    """Return the intent of a question that names several faults, on these scales: "too dark or too bright?"."""
+    if _WHICH.match(text):
+        return "which"
+    return "degree" if len(scales) == 1 else "yes"
+
+
+def _intent_of_one(text: str, extent: str | None, is_virtue: bool) -> str:
+    """Return the intent of a question that names one fault or virtue, by its ``EXTENT``; "" if that is unclear."""
+    is_least = is_virtue != bool(_LESS.search(text))
     if extent == "half":
-        return "half-clean" if praised else "half"
+        return "half-clean" if is_least else "half"
     if extent == "compare":
-        return "compare-no" if praised else "compare-yes"
-    if extent != "whole" or not terms:
+        return "compare-no" if is_least else "compare-yes"
+    if extent != "whole":
         return ""
-    return "degree" if _HOW.search(text) else "no" if ("virtue" in assessed) != bool(_NOT.search(text)) else "yes"
+    if _HOW.search(text):
+        return "degree"
+    return "no" if is_virtue != bool(_NOT.search(text)) else "yes"
 
 
 def _in_trained_words(text: str) -> tuple[str, Meaning | None]:
@@ -204,9 +271,13 @@ def _with_parts_as_image(text: str, regions: Sequence[str]) -> str:
 def _fault(text: str, read: Read) -> Meaning | None:
     """Return the distortion in question, with the kind that the words name; any distortion if none is named."""
     words = [term.meaning for term in terms_in(text) if term.meaning.is_about_distortions]
-    if read.name == NONE and read.probability >= NAMED and not words:
+    if read.name == NONE and read.probability >= LEAST.distortion and not words:
         return Meaning("any", "fault")
-    name = read.name if read.probability >= NAMED else MAIN_KIND.get(read.name, "") if read.category >= NAMED else ""
+    name = ""
+    if read.probability >= LEAST.distortion:
+        name = read.name
+    elif read.category >= LEAST.distortion:
+        name = MAIN_KIND.get(read.name, "")
     fault = fault_named(name)
     if fault is None:
         of_any = any(term.meaning.subject == "any" for term in terms_in(text))
@@ -225,7 +296,7 @@ def _fault(text: str, read: Read) -> Meaning | None:
 
 def _is_about_whole(reading: Reading) -> bool:
     of_other = reading.intent.name.startswith("part-") or reading.intent.name == "unanswerable"
-    return not of_other and reading.intent.category >= OF_ALL
+    return not of_other and reading.intent.category >= LEAST.whole
 
 
 def extent_of(text: str, options: Mapping[str, str]) -> Literal["whole", "part", ""]:
@@ -234,7 +305,7 @@ def extent_of(text: str, options: Mapping[str, str]) -> Literal["whole", "part",
     "part" also covers questions that no measurement answers, such as those about an object that only a model finds.
     """
     intent = read_text(listing(_in_trained_words(text)[0], options)).intent
-    if intent.name in WHOLE and intent.category >= OF_WHOLE:
+    if intent.name in WHOLE and intent.category >= LEAST.only_whole:
         return "whole"
     return "part" if intent.name == "unanswerable" or intent.name.startswith("part-") else ""
 
@@ -247,9 +318,9 @@ def side_named(text: str) -> str:
     return " ".join(sides) or ("center" if _CENTER.search(text) else "")
 
 
-def _scale(text: str, stated: RatingScale | None, best: str) -> RatingScale | None:
+def _scale(text: str, stated: RatingScale | None, best: Literal["high", "low"]) -> RatingScale | None:
     """Return the scale of a rating: as stated, or from the lowest to the highest number in the question."""
     if stated is None:
         numbers = sorted({float(number) for number in _NUMBER.findall(in_digits(text))})
         stated = RatingScale(numbers[0], numbers[-1]) if len(numbers) > 1 else None
-    return stated if stated is None or stated.best else replace(stated, best="high" if best == "high" else "low")
+    return stated if stated is None or stated.best else replace(stated, best=best)
