@@ -114,15 +114,15 @@ def near() -> None:
 @pytest.fixture
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The seconds that the engine would have waited before each further attempt; nothing waits."""
-    from agenticiqa.programs.backends import in_flight, retries
+    from agenticiqa.programs.backends import in_flight
 
     noted: list[float] = []
-    log_retry = retries.log_retry
+    log_retry = in_flight.log_retry
 
     def note(name: str, attempt: int, error: "lm15.LM15Error", seconds: float) -> None:
         log_retry(name, attempt, error, seconds)
         noted.append(seconds)
 
-    monkeypatch.setattr(retries, "log_retry", note)
+    monkeypatch.setattr(in_flight, "log_retry", note)
     monkeypatch.setattr(in_flight, "monotonic", lambda: math.inf)  # every wait is over
     return noted

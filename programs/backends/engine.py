@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from dspy import lm15
 
 from agenticiqa.configs import Price, StageConfig
-from agenticiqa.programs.backends import retries
 from agenticiqa.programs.backends.call_log import note_response
 from agenticiqa.programs.backends.capabilities import ModelFeatures, accepted_in
 from agenticiqa.programs.backends.context import full_context
@@ -64,31 +63,16 @@ class Model:
 
     def _sent(self, request: lm15.Request, limits: Limits) -> lm15.Response:
         """Send a request to the server, with retries, and return the response."""
-        attempts, server = retries.Attempts(self.stage.max_retries), self.in_flight
-        with server.slot(limits) as slot:
-            while True:
-                number = attempts.number
-                try:
-                    with server.sending(slot, limits):
-                        highest = self.highest_usd(request)
-                        limits.admit(highest, server.server)
-                        with self.accounted(limits, number, highest, slot) as spent:
-                            response = self.wire.complete(request, self.token_limit)
-                            server.answered()
-                            return self.recorded(spent, request, response)
-                except lm15.LM15Error as error:
-                    loading = retries.may_be_loading(error, answered_before=server.answers)
-                    seconds = attempts.failed(error, loading=loading, others=slot.others)
-                    if seconds is None:
-                        if loading:
-                            server.gave_up()
-                        raise
-                    if not limits.halted.is_set():
-                        if loading:
-                            server.awaited(self.name, error)
-                        else:
-                            retries.log_retry(self.name, number, error, seconds)
-                    slot.not_before = time.monotonic() + seconds
+
+        def once(slot: Slot) -> lm15.Response:
+            highest = self.highest_usd(request)
+            limits.admit(highest, self.in_flight.server)
+            with self.accounted(limits, highest, slot) as spent:
+                response = self.wire.complete(request, self.token_limit)
+                self.in_flight.answered()
+                return self.recorded(spent, request, response)
+
+        return self.in_flight.send(once, limits, most_retries=self.stage.max_retries, model=self.name)
 
     @property
     def token_limit(self) -> TokenLimit:
@@ -103,20 +87,17 @@ class Model:
         return self
 
     @contextmanager
-    def accounted(
-        self, limits: Limits, number: int, highest: float | None, slot: Slot | None = None
-    ) -> Iterator[Spent]:
-        """Record the request of attempt ``number``, with its highest possible price, and classify its error.
+    def accounted(self, limits: Limits, highest: float | None, slot: Slot) -> Iterator[Spent]:
+        """Record the request of a slot's attempt, with its highest possible price, and classify its error.
 
-        Unless the answer gives the real price, the request counts with the highest possible price. ``slot`` is its
-        place among the requests to the server.
+        Unless the answer gives the real price, the request counts with the highest possible price.
         """
-        spent, began = Spent(calls=1, retries=int(number > 1), usd=highest), time.perf_counter()
+        spent, began = Spent(calls=1, retries=int(slot.attempt > 1), usd=highest), time.perf_counter()
         try:
             yield spent
         except lm15.LM15Error as error:
-            others, context = slot.others if slot else 0, self.wire.provider.context
-            real = classified(error, self.wire.timeout, self.wire.secrets, others=others, context=context)
+            context = self.wire.provider.context
+            real = classified(error, self.wire.timeout, self.wire.secrets, others=slot.others, context=context)
             if spent.usd is not None and costs_nothing(real):
                 spent.usd = 0.0
             if real is error:

@@ -1,11 +1,12 @@
 """Classify server errors by status and message, because servers use different statuses for the same failure.
 
-Each message becomes one line without secrets.
+Each message becomes one line without secrets. ``backends.in_flight`` sends a request again after some failures.
 """
 
 import json
 import math
 import re
+import ssl
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -38,6 +39,8 @@ _MEANINGS: tuple[tuple[int, str, type[lm15.ProviderError]], ...] = (
     ),
     (500, r"image input is not supported|mmproj", lm15.InvalidRequestError),
 )
+BUSY = frozenset({429, 503, 529})
+LONGEST_HINT = 60.0  # seconds; a server that asks for more counts as unreachable
 NOT_THERE = "; check that the server is running and that its address is correct"
 NO_KEY_SENT = "; no key was sent: name its environment variable with --api-key-env (api_key_env in a configuration)"
 NO_SUCH_ADDRESS = "; the server has no such path: check api_base (most servers need /v1 at its end)"
@@ -108,6 +111,26 @@ def is_loading(error: lm15.LM15Error) -> bool:
 def is_refused_connection(error: lm15.LM15Error) -> bool:
     """Return whether nothing listens at the address, as while a server restarts."""
     return isinstance(error, lm15.TransportError) and any(isinstance(e, ConnectionRefusedError) for e in causes(error))
+
+
+def is_retryable(error: BaseException) -> bool:
+    """Return whether the same request may succeed later."""
+    if isinstance(error, lm15.TransportError):
+        return not any(isinstance(cause, ssl.SSLCertVerificationError) for cause in causes(error))
+    hint = getattr(error, "retry_after", None)
+    return isinstance(error, lm15.RETRYABLE_ERRORS) and (hint is None or hint <= LONGEST_HINT)
+
+
+def is_refused_for_now(error: lm15.LM15Error) -> bool:
+    """Return whether the server may take the same request later: it is busy, asks to wait, or is unreachable."""
+    is_busy = isinstance(error, lm15.RateLimitError | lm15.TransportError) or error.status in BUSY
+    return (is_busy or error.retry_after is not None) and is_retryable(error)
+
+
+def reason_of(error: lm15.LM15Error) -> str:
+    """Return the first line of an error's message, with its status."""
+    reason = next(iter(error.message.strip().splitlines()), "") or type(error).__name__
+    return f"status {error.status}: {reason}" if error.status else reason
 
 
 def costs_nothing(error: lm15.LM15Error) -> bool:

@@ -36,11 +36,12 @@ from agenticiqa.eval.tasks.catalog import TASKS
 from agenticiqa.programs.backends.capabilities import FEWER_LOGPROBS, REFUSED
 from agenticiqa.programs.backends.connect import FEWEST_REASONING_TOKENS
 from agenticiqa.programs.backends.cores import WORKERS
+from agenticiqa.programs.backends.failures import LONGEST_HINT
 from agenticiqa.programs.backends.image_tokens import LLAMA_CPP, QWEN
+from agenticiqa.programs.backends.in_flight import LOADING_SECONDS
 from agenticiqa.programs.backends.provider_batches.driver import MOST_TRIES
 from agenticiqa.programs.backends.provider_batches.openai_files import OpenAIFiles
 from agenticiqa.programs.backends.providers import PROVIDERS, SLOW, TIMEOUT, Provider
-from agenticiqa.programs.backends.retries import LOADING_SECONDS, LONGEST_HINT
 from agenticiqa.programs.batch.cost import estimate
 from agenticiqa.programs.batch.fit_fusion import RELIABLE_FROM
 from agenticiqa.programs.batch.gate import KINDS

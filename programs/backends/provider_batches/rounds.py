@@ -16,6 +16,7 @@ import dspy
 import httpx
 from dspy import lm15
 
+from agenticiqa.programs.backends.in_flight import Slot
 from agenticiqa.programs.backends.limits import LimitReached, Limits
 from agenticiqa.programs.backends.provider_batches.driver import Batches
 from agenticiqa.programs.backends.provider_batches.manifest import Request
@@ -64,7 +65,7 @@ class ImageRequests:
             return httpx.Response(kept.status or 0, content=kept.content)
 
         # The limits of the run count a request when it is collected for a batch, not here.
-        with model.accounted(Limits(), 1, highest) as spent:
+        with model.accounted(Limits(), highest, Slot()) as spent:
             try:
                 response = model.wire.complete(request, model.token_limit, from_batch)
                 return model.recorded(spent, request, response, share)

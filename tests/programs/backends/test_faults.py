@@ -18,7 +18,7 @@ import pytest
 from dspy import lm15
 
 from agenticiqa.configs import Price, StageConfig
-from agenticiqa.programs.backends import choice, retries
+from agenticiqa.programs.backends import choice, in_flight
 from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.backends.connect import connect
 from agenticiqa.programs.backends.limits import LimitReached, Limits
@@ -377,7 +377,7 @@ def test_a_restarted_server_is_reached_again(monkeypatch: pytest.MonkeyPatch) ->
                 stack.enter_context(serving(after, port))
             return 0.0
 
-        monkeypatch.setattr(retries, "seconds_to_wait", restart_after_two)
+        monkeypatch.setattr(in_flight, "seconds_to_wait", restart_after_two)
         dspy.configure_cache(enable_disk_cache=False, enable_memory_cache=False)
         assert ask(backend).answer == Decision(**STAND)
     assert (len(before), len(after), attempts) == (1, 1, [1, 2])
@@ -501,29 +501,29 @@ def test_a_model_that_does_not_load_is_reported(waits: list[float]) -> None:
         pytest.raises(dspy.LMServerError, match="Loading model"),
     ):
         ask(asked_of(server))
-    assert len(server.seen) == 1 + retries.LOADING_RETRIES
+    assert len(server.seen) == 1 + in_flight.LOADING_RETRIES
     with provider_server(LLAMACPP, fault(LLAMACPP, "overloaded"), key=KEY) as server, pytest.raises(dspy.LMServerError):
         ask(asked_of(server, max_retries=0))
     assert len(server.seen) == 1
 
 
 def test_the_waits_for_a_model_last_as_long_as_the_message_says() -> None:
-    attempts, error = retries.Attempts(3), lm15.ServerError("Loading model", status=503)
-    waited = [attempts.failed(error, loading=True) or 0.0 for _ in range(retries.LOADING_RETRIES)]
-    assert sum(waited) == pytest.approx(retries.LOADING_SECONDS, rel=0.1)
-    assert attempts.failed(error, loading=True) is None
+    slot, error = in_flight.Slot(), lm15.ServerError("Loading model", status=503)
+    waited = [in_flight.next_wait(slot, error, 3, loading=True) or 0.0 for _ in range(in_flight.LOADING_RETRIES)]
+    assert sum(waited) == pytest.approx(in_flight.LOADING_SECONDS, rel=0.1)
+    assert in_flight.next_wait(slot, error, 3, loading=True) is None
 
 
 def test_a_server_that_answered_before_is_waited_for_and_then_no_longer(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     tried: list[int] = []
-    monkeypatch.setattr(retries, "seconds_to_wait", lambda attempt, error: tried.append(attempt) or 0.0)
+    monkeypatch.setattr(in_flight, "seconds_to_wait", lambda attempt, error: tried.append(attempt) or 0.0)
     with serving([]) as port:
         backend = connect(stage(VLLM, f"http://127.0.0.1:{port}/v1"), cache=False)
         assert backend is not None
         ask(backend)
-    for expected in (1 + retries.LOADING_RETRIES, 3, 3):
+    for expected in (1 + in_flight.LOADING_RETRIES, 3, 3):
         with pytest.raises(dspy.LMTransportError, match="refused"):
             ask(backend)
         assert len(tried) == expected

@@ -12,7 +12,7 @@ import pytest
 from dspy import lm15
 
 from agenticiqa.configs import StageConfig
-from agenticiqa.programs.backends import retries
+from agenticiqa.programs.backends import in_flight as module
 from agenticiqa.programs.backends.connect import connect
 from agenticiqa.programs.backends.engine import Model
 from agenticiqa.programs.backends.in_flight import InFlight, in_flight_at
@@ -84,7 +84,7 @@ def ask_all(asked: Model, requests: int, threads: int, limits: Limits | None = N
 
 @pytest.fixture
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retries, "seconds_to_wait", lambda attempt, error: 0.02 * 2**attempt)
+    monkeypatch.setattr(module, "seconds_to_wait", lambda attempt, error: 0.02 * 2**attempt)
 
 
 @pytest.mark.parametrize("most", [1, 5])

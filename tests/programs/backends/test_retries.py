@@ -6,8 +6,8 @@ import ssl
 import pytest
 from dspy import lm15
 
-from agenticiqa.programs.backends import retries
-from agenticiqa.programs.backends.in_flight import is_refused_for_now
+from agenticiqa.programs.backends import in_flight
+from agenticiqa.programs.backends.failures import is_refused_for_now
 
 
 def failed_to_connect(cause: BaseException) -> lm15.TransportError:
@@ -46,7 +46,8 @@ ONCE, TWICE, ALONE, ALL_WAIT = (1, False), (2, False), (4, False), (4, True)
 def test_errors_that_are_retried_and_errors_that_make_other_requests_wait(
     error: lm15.LM15Error, expected: tuple[int, bool]
 ) -> None:
-    attempts = next(attempt for attempt in range(1, 9) if retries.is_last(attempt, error, 3))
+    slots = (in_flight.Slot(attempt=attempt) for attempt in range(1, 9))
+    attempts = next(slot.attempt for slot in slots if in_flight.next_wait(slot, error, 3) is None)
     assert (attempts, is_refused_for_now(error)) == expected
 
 
@@ -59,7 +60,7 @@ def test_waits_double_up_to_half_a_minute_unless_the_server_asks_for_one(
 ) -> None:
     """They differ at random, so that calls that failed together are not repeated together."""
     error = lm15.RateLimitError("slow down", status=429, retry_after=asked)
-    waits = [retries.seconds_to_wait(attempt, error) for _ in range(50)]
+    waits = [in_flight.seconds_to_wait(attempt, error) for _ in range(50)]
     assert all(least <= wait <= 1.25 * least for wait in waits)
     assert len(set(waits)) > 1
 
@@ -76,7 +77,7 @@ def test_each_wait_is_logged_with_model_reason_and_seconds(
     error: lm15.LM15Error, reason: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):
-        retries.log_retry("vllm/model at host", 2, error, 2.345)
+        in_flight.log_retry("vllm/model at host", 2, error, 2.345)
     (record,) = caplog.records
     assert record.getMessage() == f"vllm/model at host: {reason}; attempt 3 follows in 2.3 s"
     assert (record.__dict__["event"], record.__dict__["wait_s"]) == ("retry", 2.35)

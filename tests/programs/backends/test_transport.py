@@ -22,9 +22,8 @@ import pytest
 from dspy import lm15
 
 from agenticiqa.programs.backends import transport
-from agenticiqa.programs.backends.failures import classified, ran_out_of_time
+from agenticiqa.programs.backends.failures import classified, is_retryable, ran_out_of_time
 from agenticiqa.programs.backends.providers import PROVIDERS
-from agenticiqa.programs.backends.retries import is_retryable
 from agenticiqa.programs.backends.transport import Transport, largest_answer, proxy_for
 from agenticiqa.programs.backends.wire import ChatServer
 from support.loopback import serving
@@ -271,7 +270,7 @@ import resource, sys
 from concurrent.futures import ThreadPoolExecutor
 from dspy import lm15
 from test_transport import send
-from agenticiqa.programs.backends.retries import is_retryable
+from agenticiqa.programs.backends.failures import is_retryable
 from agenticiqa.programs.backends.transport import largest_answer
 
 def given_up(_):
