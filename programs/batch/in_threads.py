@@ -4,9 +4,10 @@ import contextvars
 import logging
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from queue import SimpleQueue
-from threading import Lock
-from typing import TypeAlias, TypeVar
+from threading import Event, Lock
+from typing import Generic, TypeAlias, TypeVar
 
 import dspy
 
@@ -22,6 +23,14 @@ Failure: TypeAlias = AgenticIQAError | dspy.LMError
 
 WAITING = "interrupted: waiting for the %d images under way; press Ctrl-C again to abort"
 GIVEN_UP = "interrupted: %d images under way are given up, and the answers about them are not waited for"
+
+
+@dataclass(frozen=True)
+class Ended(Generic[T]):
+    """The outcome of an item, and whether it stops the run."""
+
+    outcome: T | Failure
+    stops: bool = False
 
 
 def never(outcome: object) -> bool:
@@ -43,57 +52,53 @@ def in_threads(
     function waits for the items under way. If they do not only compute (``computes``), those that need a further answer
     of a model end at once, without an outcome.
     """
-    upcoming = iter(items)
-    waiting: dict[Future[T | Failure], J] = {}
-    finished: SimpleQueue[Future[T | Failure]] = SimpleQueue()  # concurrent.futures.wait would check all each time
-    pool = ThreadPoolExecutor(workers)
-    limits, context = current().limits, contextvars.copy_context()
+    limits, context, upcoming = current().limits, contextvars.copy_context(), iter(items)
+    stopped, lock = Event(), Lock()
 
-    lock = Lock()
-    stopped_by: list[T | Failure] = []  # empty, or the outcome that ended the run
-
-    def assess_unless_stopped(job: J) -> T | Failure:
-        if stopped_by:
-            return Halted("the run was stopped")
+    def assessed(item: J) -> Ended[T]:
+        if stopped.is_set():
+            return Ended(Halted("the run was stopped"))
         with within(limits):
-            outcome = assess(job)
+            outcome = assess(item)
         with lock:
-            if not stopped_by and stop_when(outcome):
-                stopped_by.append(outcome)
-                limits.halt()
-        return outcome
+            if stopped.is_set() or not stop_when(outcome):
+                return Ended(outcome)
+            stopped.set()
+            limits.halt()
+        return Ended(outcome, stops=True)
 
-    def remaining() -> Iterator[tuple[J, T | Failure]]:
-        """Yield the outcomes of the jobs under way, which send no further requests."""
-        limits.halt()
-        pool.shutdown(wait=True, cancel_futures=True)
-        ended = ((job, future.result()) for future, job in waiting.items() if not future.cancelled())
-        return (
-            (job, outcome)
-            for job, outcome in ended
-            if not isinstance(outcome, Halted)
-            and (any(outcome is end for end in stopped_by) or not isinstance(outcome, LimitReached))
-        )
-
+    pool = ThreadPoolExecutor(workers)
+    under_way: dict[Future[Ended[T]], J] = {}
+    finished: SimpleQueue[Future[Ended[T]]] = SimpleQueue()  # concurrent.futures.wait would check all each time
     try:
-        while True:
-            while len(waiting) < 2 * workers and (job := next(upcoming, None)) is not None:
-                future = pool.submit(context.copy().run, assess_unless_stopped, job)
-                waiting[future] = job
+        while not stopped.is_set():
+            while len(under_way) < 2 * workers and (item := next(upcoming, None)) is not None:
+                future = pool.submit(context.copy().run, assessed, item)
+                under_way[future] = item
                 future.add_done_callback(finished.put)
-            if not waiting:
+            if not under_way:
                 return
             future = finished.get()
-            outcome = future.result()
-            yield waiting.pop(future), outcome
-            if stopped_by:
-                yield from remaining()
-                return
+            ended = future.result()
+            yield under_way.pop(future), ended.outcome
+        yield from last_outcomes(pool, under_way)
     except KeyboardInterrupt:
-        if under_way := sum(future.running() for future in waiting):
-            logger.warning(WAITING if computes else GIVEN_UP, under_way)
+        if running := sum(future.running() for future in under_way):
+            logger.warning(WAITING if computes else GIVEN_UP, running)
         limits.abort()
-        yield from remaining()
+        yield from last_outcomes(pool, under_way)
         raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+def last_outcomes(pool: ThreadPoolExecutor, under_way: dict[Future[Ended[T]], J]) -> Iterator[tuple[J, T | Failure]]:
+    """Wait for the items under way of a run that sends no further requests, and yield the outcomes that they have."""
+    pool.shutdown(wait=True, cancel_futures=True)
+    for future, item in under_way.items():
+        if future.cancelled():
+            continue
+        ended = future.result()
+        only_stopped = isinstance(ended.outcome, LimitReached) and not ended.stops
+        if not only_stopped and not isinstance(ended.outcome, Halted):
+            yield item, ended.outcome
