@@ -46,6 +46,7 @@ from agenticiqa.programs.backends.failures import (
     reason_of,
 )
 from agenticiqa.programs.backends.limits import IN_FLIGHT, Limits
+from agenticiqa.programs.events import event
 
 logger = logging.getLogger(__name__)
 
@@ -174,7 +175,7 @@ class InFlight:
                 "%s: requests wait for each other; from now on at most %d at a time (set it with --workers)",
                 self.server,
                 most,
-                extra={"event": "fewer", "server": self.server, "at_a_time": most},
+                extra=event("fewer", server=self.server, at_a_time=most),
             )
 
     def _has_slot(self, most: int) -> bool:
@@ -194,7 +195,7 @@ class InFlight:
         if is_first:
             what = "the server is loading its model" if is_loading(error) else "the server no longer answers"
             values = (model, what, reason_of(error), LOADING_SECONDS)
-            fields = {"event": "loading", "server": model}
+            fields = event("loading", server=model)
             logger.warning("%s: %s (%s); waiting up to %d s for it", *values, extra=fields)
 
 
@@ -223,7 +224,7 @@ def seconds_to_wait(attempt: int, error: lm15.LM15Error) -> float:
 
 def log_retry(model: str, attempt: int, error: lm15.LM15Error, seconds: float) -> None:
     """Log the wait after attempt number ``attempt``: the model, the failure, and the seconds until the next attempt."""
-    fields = {"event": "retry", "server": model, "wait_s": round(seconds, 2)}
+    fields = event("retry", server=model, wait_s=round(seconds, 2))
     values = (model, reason_of(error), attempt + 1, seconds)
     logger.warning("%s: %s; attempt %d follows in %.1f s", *values, extra=fields)
 

@@ -6,17 +6,22 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
-from agenticiqa.programs.cli.live_view import StepFormatter
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
 from agenticiqa.programs.cli.printable import json_text, message_line, print_error, printable, shortened
 from agenticiqa.programs.errors import UserError
-from agenticiqa.programs.events import about
+from agenticiqa.programs.events import about, kind_of
 
 LOGGER = "agenticiqa"
 DSPY_LOGGER = "dspy.clients.lm"  # it warns about truncated answers, which this program reports and requests again
-LONGEST = 2000  # characters of one message in a file
-FAULTS = frozenset({"retry", "rejected", "unanswered", "fallback"})  # events of servers and answers
+LONGEST = 2000  # characters of a message in a file, and of a line of one on stderr
+WIDEST = 100  # columns of a step
+LABEL = 10  # columns
 MOST_FAULTS = 7  # lines about faults on stderr without -v
 LEVELS = {-1: logging.ERROR, 0: logging.WARNING, 1: logging.INFO, 2: logging.DEBUG}
 STAGES = {  # what a spinner shows while a model is asked
@@ -60,6 +65,64 @@ class WarningFormatter(logging.Formatter):
         return text if not image or text.startswith(f"{image}: ") else f"{image}: {text}"
 
 
+class StepFormatter(logging.Formatter):
+    """A formatter of records: a label and the message, wrapped beside it; empty if another record shows the same.
+
+    The label is the first word of the event's name. Records of a later planning round are indented. After several
+    images were assessed in parallel, each line begins with the name of its image.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.console = Console(stderr=True, highlight=False)
+        self.console.width = min(self.console.width, WIDEST) if self.console.is_terminal else WIDEST
+        self.running: set[str] = set()
+        self.several = False
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the lines of one record, without a final line break."""
+        fields = vars(record)
+        image, kind = fields.get("image", ""), kind_of(record)
+        if kind.begins:
+            self.running.add(image)
+            self.several |= len(self.running) > 1
+        if kind.ends:
+            self.running.discard(image)
+        if kind.is_repeated:
+            return ""
+        margin = Text()
+        if self.several and image:
+            margin.append(printable(f"{Path(image).name}: "), "cyan")
+        if not kind.ends:
+            margin.append("│ " * fields.get("iteration", 0), "dim")
+        return self._beside(margin, *labeled(record, kind.name))
+
+    def _beside(self, margin: Text, label: str, message: Text) -> str:
+        """Return the label and the message as lines that begin with the margin and fit the width."""
+        grid = Table.grid(padding=(0, 1, 0, 0))
+        grid.add_column(width=LABEL, no_wrap=True)
+        grid.add_column(overflow="fold")
+        grid.add_row(Text(label, "bold"), message)
+        with self.console.capture() as drawn:
+            self.console.print(grid, width=max(self.console.width - margin.cell_len, 3 * LABEL))
+        with self.console.capture() as before:
+            self.console.print(margin, end="")
+        return "\n".join(f"{before.get()}{line}".rstrip() for line in drawn.get().splitlines())
+
+
+def labeled(record: logging.LogRecord, name: str) -> tuple[str, Text]:
+    """Return the label of a record and its message, which does not repeat the event's name.
+
+    Control characters become blanks, and long lines are shortened.
+    """
+    text = "\n".join(shortened(line, LONGEST) for line in printable(record.getMessage()).split("\n"))
+    if record.levelno >= logging.WARNING:
+        return "warning", Text(text, "yellow")
+    if name and text.startswith(name):
+        text = text.removeprefix(name).lstrip(": ")
+    return name.partition("_")[0], Text(text, "dim" if record.levelno < logging.INFO else "")
+
+
 class StderrHandler(logging.Handler):
     """A handler that writes to the current ``sys.stderr``, so that lines appear above a progress bar.
 
@@ -72,7 +135,7 @@ class StderrHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write the record, unless its text is empty or it is one fault of many."""
-        is_counted = not self._every_fault and vars(record).get("event") in FAULTS
+        is_counted = not self._every_fault and kind_of(record).is_fault
         self._faults += is_counted
         if is_counted and self._faults > MOST_FAULTS:
             return

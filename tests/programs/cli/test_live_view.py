@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agenticiqa.programs.cli.live_view import WIDEST, StepFormatter
+from agenticiqa.programs.cli.logs import WIDEST, StepFormatter
 from agenticiqa.programs.cli.main import main
 from agenticiqa.programs.events import assessing, event
 from support.fake_server import by_stage, fake_server

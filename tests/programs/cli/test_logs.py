@@ -20,6 +20,7 @@ from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.cli.logs import LOGGER, STANDARD, logging_to
 from agenticiqa.programs.cli.main import main
 from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.events import event
 from support.fake_server import by_stage, fake_server
 from support.files import json_lines
 from support.full_run import DOUBT, SCRIPT, configuration
@@ -156,6 +157,12 @@ def test_logged_calls_and_tokens_add_up(full: tuple[list[logging.LogRecord], dsp
     assert done["input_tokens"] == sum(shown["input_tokens"] for shown in answered) + 10  # of the rejected answer
     assert (done["score"], done["iterations"]) == (result.quality_score, 1)
     assert done["seconds"] > sum(shown["seconds"] for shown in answered) / 2  # two stages ran side by side
+
+
+def test_an_event_without_a_row_is_refused() -> None:
+    """A misspelled name would otherwise be shown, hidden or counted by chance."""
+    with pytest.raises(KeyError, match="planed"):
+        event("planed")
 
 
 def test_prompts_are_logged_at_debug_steps_at_info_problems_as_warnings(
