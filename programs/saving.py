@@ -1,4 +1,4 @@
-"""Save and load tuned prompts: DSPy's state with a header that describes the signatures it belongs to.
+"""Save and load tuned prompts: DSPy's JSON state, with a header of this package in its metadata.
 
 DSPy restores fields by position and ignores missing predictors, so a state for other signatures would load without an
 error and be wrong. The header has a fingerprint of each predictor's fields; only matching predictors are loaded.
@@ -32,7 +32,7 @@ from agenticiqa.signatures.harmless import MARKER
 
 logger = logging.getLogger(__name__)
 
-PROGRAM = "AgenticIQA"
+HEADER = "agenticiqa"  # key of the header in DSPy's metadata
 PROMPTS_FILE = "prompts.json"  # the file in a folder that optimize writes
 EMBEDDED = "data:image/"  # prefix of a data URI
 _ADDRESS = re.compile(r"[A-Za-z][\w+.-]+:|[/\\]{2}")  # a Windows drive has one letter and does not match
@@ -167,7 +167,7 @@ def tuned_on(path: str | os.PathLike[str]) -> frozenset[str]:
     """Return the SHA-256 of the images used to tune or select the prompts, as recorded in their file, if at all."""
     path = Path(path) / PROMPTS_FILE if Path(path).is_dir() else Path(path)
     try:
-        return frozenset(json_value(read_text(path))["header"]["created_with"].get("tuned_on", ()))
+        return frozenset(json_value(read_text(path))["metadata"][HEADER]["created_with"].get("tuned_on", ()))
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return frozenset()
 
@@ -188,15 +188,15 @@ def save(
     tuned = dict(program.named_predictors())
     written = tuned.keys() if predictors is None else set(predictors)
     header = {
-        "program": PROGRAM,
         "version": version("agenticiqa"),
-        **surroundings(),
+        "adapter": surroundings()["adapter"],
         "fingerprints": {name: fingerprint for name, fingerprint in fingerprints(program).items() if name in written},
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "created_with": dict(created_with),
     }
     state = {name: _embedded(predictor) for name, predictor in tuned.items() if name in written}
-    write_atomically(path, json.dumps({"header": header, "state": state}, indent=2, ensure_ascii=False))
+    metadata = {"dependency_versions": {"dspy": dspy.__version__}, HEADER: header}
+    write_atomically(path, json.dumps({**state, "metadata": metadata}, indent=2, ensure_ascii=False))
 
 
 def load(program: dspy.Module, path: str | os.PathLike[str]) -> list[str]:
@@ -208,10 +208,10 @@ def load(program: dspy.Module, path: str | os.PathLike[str]) -> list[str]:
     Raises StateError if the file is not a state, or if nothing in it matches.
     """
     path = Path(path) / PROMPTS_FILE if Path(path).is_dir() else Path(path)
-    saved, made_for, header, plain = _read(path)
-    here: dict[str, Any] = (
-        {name: _layout(state) for name, state in prompts_of(program).items()} if plain else fingerprints(program)
-    )
+    saved, made_for, header = _read(path)
+    here: Mapping[str, object] = fingerprints(program)
+    if "fingerprints" not in header:
+        here = {name: _layout(state) for name, state in prompts_of(program).items()}
     fits = [name for name in here if name in saved and here[name] == made_for.get(name)]
     other = sorted(name for name in saved.keys() & here.keys() if name not in fits)
     absent = sorted(saved.keys() - here.keys())
@@ -244,27 +244,28 @@ def load(program: dspy.Module, path: str | os.PathLike[str]) -> list[str]:
     ]
     if changed:
         logger.warning("%s: tuned with %s; the prompts may now be worded differently", path, " and with ".join(changed))
-    if plain:
+    if "fingerprints" not in header:
         logger.warning("%s: saved by DSPy, without fingerprints; loaded, because the predictors and fields match", path)
     return fits
 
 
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any], bool]:
-    """Return a file's states and their fingerprints by predictor, its header, and whether DSPy itself wrote it."""
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, object], dict[str, Any]]:
+    """Return a file's states by predictor, their fingerprints, and its header.
+
+    A file that DSPy itself wrote has the layouts of its states in place of fingerprints, and no header.
+    """
     try:
-        saved = json_value(read_text(path))
-        plain = "header" not in saved and "dependency_versions" in saved["metadata"]
-        state = {name: saved[name] for name in saved.keys() - {"metadata"}} if plain else dict(saved["state"])
-        header = {"dspy": saved["metadata"]["dependency_versions"]["dspy"]} if plain else dict(saved["header"])
-        made_for = {name: _layout(state[name]) for name in state} if plain else dict(header["fingerprints"])
-        writer = PROGRAM if plain else header.get("program")
+        saved = dict(json_value(read_text(path)))
+        metadata = saved.pop("metadata")
+        own = metadata.get(HEADER)
+        header = {"dspy": metadata["dependency_versions"]["dspy"], **(own or {})}
+        if own is None:
+            return saved, {name: _layout(state) for name, state in saved.items()}, header
+        return saved, dict(header["fingerprints"]), header
     except OSError as error:
         raise StateError(f"{path}: cannot be read as a saved program ({error.strerror})") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise StateError(f"{path}: cannot be read as a saved program ({error!r})") from error
-    if writer != PROGRAM:
-        raise StateError(f"{path}: saved by {writer!r}, not by {PROGRAM!r}; name a file or folder that {PROGRAM} saved")
-    return state, made_for, header, plain
 
 
 def save_whole(program: dspy.Module, folder: str | os.PathLike[str], modules: Sequence[ModuleType] = ()) -> None:

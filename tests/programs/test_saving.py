@@ -60,15 +60,8 @@ def test_prompts_are_not_saved_under_the_name_of_a_pickle(tmp_path: Path, name: 
 
 def parts(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     content = json.loads(path.read_text(encoding="utf-8"))
-    return content["header"], content["state"]
-
-
-def changed(path: Path, **header: Any) -> Path:
-    """Write the file with replaced entries of its header."""
-    content = json.loads(path.read_text(encoding="utf-8"))
-    content["header"] |= header
-    path.write_text(json.dumps(content), encoding="utf-8")
-    return path
+    metadata = content.pop("metadata")
+    return metadata["agenticiqa"], content
 
 
 def test_instructions_and_demonstrations_come_back_and_are_asked(saved: Path, tmp_path: Path) -> None:
@@ -90,8 +83,7 @@ def test_instructions_and_demonstrations_come_back_and_are_asked(saved: Path, tm
 
 def test_the_header_describes_the_state(saved: Path) -> None:
     header, state = parts(saved)
-    assert header["program"] == "AgenticIQA"
-    assert (header["dspy"], header["adapter"]) == (dspy.__version__, "SteadyAdapter")
+    assert header["adapter"] == "SteadyAdapter"
     assert header["created_with"] == {"data": "labels.csv", "seed": 3}
     assert header["created"].endswith("+00:00")
     assert set(header["fingerprints"]) == set(state) == {"answer.predict", "judge.predict"}
@@ -165,9 +157,11 @@ def test_a_scorer_tuned_under_fast_is_used_wherever_a_model_scores(
         AgenticIQA.from_config(Config(prompts=str(tmp_path)))
 
 
-def test_the_state_of_another_program_is_refused(saved: Path) -> None:
-    with pytest.raises(StateError, match=r"saved by 'SomethingElse', not by 'AgenticIQA'"):
-        saving.load(Program(), changed(saved, program="SomethingElse"))
+def test_the_file_is_a_state_that_dspy_itself_loads(saved: Path, caplog: pytest.LogCaptureFixture) -> None:
+    program = Program()
+    program.load(saved)
+    assert program.answer.predict.signature.instructions == "Look twice, naïvely."
+    assert not caplog.records
 
 
 @pytest.mark.parametrize(
@@ -180,10 +174,11 @@ def test_the_state_of_another_program_is_refused(saved: Path) -> None:
         (b"[]", ""),
         (b"3", ""),
         (b"{}", ""),
-        (b'{"header": {}, "state": {}}', ""),
-        (b'{"header": [], "state": {}}', ""),
-        (b'{"header": {"program": "AgenticIQA", "fingerprints": null}, "state": {}}', ""),
-        (b'{"header": {"program": "AgenticIQA", "fingerprints": 7}, "state": {}}', ""),
+        (b'{"metadata": {}}', ""),
+        (b'{"metadata": []}', ""),
+        (b'{"metadata": {"dependency_versions": {"dspy": "3.4.1"}, "agenticiqa": {}}}', ""),
+        (b'{"metadata": {"dependency_versions": {"dspy": "3.4.1"}, "agenticiqa": {"fingerprints": 7}}}', ""),
+        (b'{"metadata": {"dependency_versions": {"dspy": "3.4.1"}}, "judge.predict": {"signature": 3}}', ""),
     ],
 )
 def test_a_file_that_is_no_saved_program_is_refused(tmp_path: Path, content: bytes | None, why: str) -> None:
@@ -202,7 +197,10 @@ def test_a_state_of_another_dspy_or_adapter_is_loaded_with_a_warning(
     assert not caplog.records
     with dspy.context(adapter=dspy.ChatAdapter()):
         saving.load(Program(), saved)
-    saving.load(Program(), changed(saved, dspy="3.3.0"))
+    content = json.loads(saved.read_text(encoding="utf-8"))
+    content["metadata"]["dependency_versions"]["dspy"] = "3.3.0"
+    saved.write_text(json.dumps(content), encoding="utf-8")
+    saving.load(Program(), saved)
     shown = [record.getMessage().partition(": ")[2] for record in caplog.records]
     assert shown == [
         "tuned with adapter SteadyAdapter (now ChatAdapter); the prompts may now be worded differently",
@@ -261,14 +259,11 @@ def test_an_address_with_a_password_is_not_written() -> None:
 
 
 @pytest.mark.parametrize(
-    "damage", [{"judge.predict": None}, {"judge.predict": {}}, {"judge.predict": {"signature": 3}}, None]
+    "damage", [{"judge.predict": None}, {"judge.predict": {}}, {"judge.predict": {"signature": 3}}]
 )
-def test_a_damaged_state_is_refused_and_leaves_the_program_as_it_was(
-    saved: Path, damage: dict[str, Any] | None
-) -> None:
+def test_a_damaged_state_is_refused_and_leaves_the_program_as_it_was(saved: Path, damage: dict[str, Any]) -> None:
     content = json.loads(saved.read_text(encoding="utf-8"))
-    content["state"] = None if damage is None else content["state"] | damage
-    saved.write_text(json.dumps(content), encoding="utf-8")
+    saved.write_text(json.dumps(content | damage), encoding="utf-8")
     program = Program()
     with pytest.raises(StateError, match="damaged"):
         saving.load(program, saved)
@@ -326,7 +321,7 @@ def around(url: str, kind: str = "image_url") -> str:
 def received(saved: Path, **fields: Any) -> Path:
     """Write the saved file with other fields in its example."""
     content = json.loads(saved.read_text(encoding="utf-8"))
-    content["state"]["answer.predict"]["demos"][0] |= fields
+    content["answer.predict"]["demos"][0] |= fields
     saved.write_text(json.dumps(content), encoding="utf-8")
     return saved
 
@@ -366,7 +361,7 @@ def test_an_example_cannot_reach_other_files_or_addresses(fields: dict[str, Any]
 
 def test_an_instruction_with_the_marker_is_refused(saved: Path) -> None:
     content = json.loads(saved.read_text(encoding="utf-8"))
-    content["state"]["judge.predict"]["signature"]["instructions"] += around("http://127.0.0.1:9/x.png")
+    content["judge.predict"]["signature"]["instructions"] += around("http://127.0.0.1:9/x.png")
     saved.write_text(json.dumps(content), encoding="utf-8")
     with pytest.raises(StateError, match="image marker"):
         saving.load(Program(), saved)

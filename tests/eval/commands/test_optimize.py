@@ -54,11 +54,11 @@ def command(labels: Path, server: Server, folder: Path, *more: str, price: bool 
 
 
 def header(folder: Path) -> dict[str, Any]:
-    return json.loads((folder / "tuned" / "prompts.json").read_text())["header"]["created_with"]
+    return json.loads((folder / "tuned" / "prompts.json").read_text())["metadata"]["agenticiqa"]["created_with"]
 
 
 def instruction(folder: Path) -> str:
-    return json.loads((folder / "tuned" / "prompts.json").read_text())["state"][SCORER]["signature"]["instructions"]
+    return json.loads((folder / "tuned" / "prompts.json").read_text())[SCORER]["signature"]["instructions"]
 
 
 def test_every_interface_uses_the_tuned_folder_with_the_same_score(

@@ -61,7 +61,7 @@ def run(make_labels: MakeLabels, tmp_path: Path, capsys: pytest.CaptureFixture[s
             status = main([*args, "--budget", "40", "--no-cache", "--out", str(tmp_path / model), *more])
             writing = sum(request["model"].endswith("reflection") for request in server.requests)
             saved = tmp_path / model / "prompts.json"
-            state = json.loads(saved.read_text())["state"] if saved.exists() else ()
+            state = json.loads(saved.read_text()).keys() - {"metadata"} if saved.exists() else ()
             judging = len(server.requests) - writing
             return Outcome(status, *capsys.readouterr(), judging, writing, frozenset(state))
 

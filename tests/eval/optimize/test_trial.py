@@ -43,7 +43,7 @@ def test_the_lines_of_readme_tune_and_save(tmp_path: Path, monkeypatch: pytest.M
     with fake_server(Model()) as server:
         space = run_readme_tuning(server.url, tmp_path, monkeypatch)
     saved = json.loads((tmp_path / "tuned.json").read_text("utf-8"))
-    assert sorted(saved["state"]) == sorted(f"{name}.ask.predict" for name in RATED)
+    assert saved.keys() == {"metadata", *(f"{name}.ask.predict" for name in RATED)}
     program = AgenticIQA()
     program.load(tmp_path / "tuned.json")
     of_program = [body for body in server.requests if "response_format" in body]

@@ -153,5 +153,5 @@ def test_bootstrapped_examples_fit_the_schema_also_after_saving(photo: Path, tmp
     shown = [answer for body in server.requests[asked:] for answer in shown_answers(body)]
     assert {name for answer in shown for name in answer} >= {"planner_output", "detection", "analysis", "assessment"}
     assert [answer["assessment"]["quality_probs"] for answer in shown if "assessment" in answer] == [LOGS]
-    saved = json.loads((tmp_path / "tuned.json").read_text())["state"]["summarizer.score.ask.predict"]
+    saved = json.loads((tmp_path / "tuned.json").read_text())["summarizer.score.ask.predict"]
     assert saved["demos"][0]["assessment"]["quality_probs"] == LOGS
