@@ -263,32 +263,22 @@ def build_graph(
             update["summarizer_result"] = as_final(result)
         return update
 
-    def execute(state: AgenticIQAState) -> dict[str, Any]:
-        return executor_node(state, own)
-
-    def summarize(state: AgenticIQAState) -> dict[str, Any]:
-        return summarizer_node(limited(state), own)
-
     def after_plan(state: AgenticIQAState) -> Literal["executor", "__end__"]:
         result = state.get("summarizer_result")
         return "__end__" if result is not None and not result.need_replan else "executor"
 
-    def after_execution(state: AgenticIQAState) -> Literal["summarizer", "__end__"]:
-        return "__end__" if state.get("error") else "summarizer"
-
-    def after_summary(state: AgenticIQAState) -> Literal["planner", "__end__"]:
-        return decide_next_node(limited(state))
-
     graph = StateGraph(AgenticIQAState)
     graph.add_node("check_input", check_input)
     graph.add_node("planner", plan)
-    graph.add_node("executor", execute)
-    graph.add_node("summarizer", summarize)
+    graph.add_node("executor", lambda state: executor_node(state, own))
+    graph.add_node("summarizer", lambda state: summarizer_node(limited(state), own))
     graph.add_edge(START, "check_input")
     graph.add_edge("check_input", "planner")
     graph.add_conditional_edges("planner", after_plan, ["executor", END])
-    graph.add_conditional_edges("executor", after_execution, ["summarizer", END])
-    graph.add_conditional_edges("summarizer", after_summary, ["planner", END])
+    graph.add_conditional_edges(
+        "executor", lambda state: END if state.get("error") else "summarizer", ["summarizer", END]
+    )
+    graph.add_conditional_edges("summarizer", lambda state: decide_next_node(limited(state)), ["planner", END])
     return graph.compile(checkpointer=checkpointer, name="AgenticIQA")
 
 
