@@ -93,7 +93,8 @@ class SavedProgram(ImageProgram):
         Args:
             path: The file to write; with ``save_program`` a folder.
             created_with: JSON values for the header, such as data set, seed and scores.
-            save_program: Whether to write the whole program, for ``dspy.load`` (see ``save_whole``).
+            save_program: Whether to write the whole program, for ``dspy.load``. A configured backend is saved as its
+                configuration, and reads its key from the environment when it is loaded.
             modules_to_serialize: With ``save_program``, the Python modules of custom stages, which DSPy then saves too.
 
         Raises:
@@ -102,7 +103,9 @@ class SavedProgram(ImageProgram):
         if self.trial is not None:
             self.trial.refuse_to_save()
         if save_program:
-            save_whole(self, path, modules_to_serialize)
+            copied = self.deepcopy()
+            copied.set_lm(None)  # DSPy would write the key of a model that the caller set
+            dspy.Module.save(copied, path, save_program=True, modules_to_serialize=list(modules_to_serialize))
         else:
             save(self, path, created_with or {})
 
@@ -266,17 +269,6 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, object], dict[str, Any]
         raise StateError(f"{path}: cannot be read as a saved program ({error.strerror})") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise StateError(f"{path}: cannot be read as a saved program ({error!r})") from error
-
-
-def save_whole(program: dspy.Module, folder: str | os.PathLike[str], modules: Sequence[ModuleType] = ()) -> None:
-    """Save the whole program, as ``dspy.Module.save(save_program=True)`` does, for ``dspy.load``.
-
-    Configured backends are saved as their configuration, and read their keys from the environment when loaded.
-    Models that the caller set are not saved, because DSPy would write their keys.
-    """
-    copied = program.deepcopy()
-    copied.set_lm(None)
-    dspy.Module.save(copied, folder, save_program=True, modules_to_serialize=list(modules))
 
 
 def vetted(predictor: dspy.Predict, state: Mapping[str, Any], folder: Path) -> dict[str, Any]:
