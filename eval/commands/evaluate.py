@@ -3,7 +3,9 @@
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +35,7 @@ from agenticiqa.eval.runs import (
     shown_path,
 )
 from agenticiqa.eval.scorers.named import scorer_of
-from agenticiqa.eval.scorers.rows import assess_set
+from agenticiqa.eval.scorers.rows import SetRows, assess_set
 from agenticiqa.eval.scorers.scorer import NO_QUERY, Scorer
 from agenticiqa.eval.tasks.labeled_set import LabeledSet
 from agenticiqa.programs.assess import AgenticIQA
@@ -56,60 +58,116 @@ from agenticiqa.programs.saving import tuned_on
 from agenticiqa.programs.tools import Tool, toolbox
 
 
+@dataclass(frozen=True)
+class _Task:
+    """A labeled set by its name on the command line; ``labels`` are its first images, as many as ``--limit`` says."""
+
+    name: Path
+    data: LabeledSet
+    labels: Sequence[LabeledImage]
+
+
+@dataclass(frozen=True)
+class _Run:
+    """The run of one task; the tasks of a command share everything else."""
+
+    args: EvaluateOptions
+    config: Config
+    limits: Limits
+    splits: tuple[Splits, str] | None
+    program: AgenticIQA | Scorer
+    query: str
+    task: _Task
+
+    @property
+    def out(self) -> Path:
+        """The folder of the run."""
+        args, name = self.args, self.task.data.name
+        if args.out:
+            return args.out / name if len(args.tasks) > 1 else args.out
+        return default_folder(name, args.split, self.program.backend)
+
+    @property
+    def data_options(self) -> dict[str, Any]:
+        """The options that choose the data, for ``run.json``."""
+        pinned = self.task.data.pinned
+        return {"split": self.args.split} | ({"data": pinned} if pinned else {})
+
+    @cached_property
+    def description(self) -> Mapping[str, Any]:
+        """What determines the results, for ``run.json``."""
+        if isinstance(self.program, Scorer):
+            return made_by(self.program, self.task.data.digest, self.data_options)
+        return made_with(self.program, self.config, self.task.data.digest, {**self.data_options, "query": self.query})
+
+
 def run(args: EvaluateOptions) -> int:
     """Assess the unfinished images of each task, then report on all of them."""
     if questions := evaluate_mcq.task_of(args):
         return evaluate_mcq.run(args, questions)
     query = scoring_question(args.query)
     splits = splits_named(args.splits) if args.splits else None
-    if not args.scorer and (args.scorer_lower_is_better or args.shorter_side is not None):
-        raise UserError("--scorer-lower-is-better and --shorter-side need --scorer: add it, or remove them")
+    _refuse_options_of_scorers(args)
     config = config_from(args)
     limits = limits_from(args, config)
-    sets = [labels_named(args, task) for task in args.tasks]
-    names = [labeled.name for labeled in sets]
+    tasks = _tasks(args)
+    jobs = [Job(label.image, query, label.reference) for task in tasks for label in task.labels]
+    config = check_batches(args, config, limits, jobs)
+    _print_plan(args, config, tasks, jobs)
+    if args.dry_run:
+        return OK
+    program = _scorer(args, args.scorer) if args.scorer else configured_program(config)
+    for task in tasks:
+        refuse_without_references(program, task.labels)
+    runs = [_Run(args, config, limits, splits, program, query, task) for task in tasks]
+    together = args.out / "combined.json" if args.out and len(runs) > 1 else None
+    written = [file for each in runs for file in files_of(each.out)]
+    check_outputs(args, jobs, config, written=[*written, together] if together else written)
+    for each in runs:
+        refuse_other_run(each.out, each.description)
+    outcomes = [_evaluated(each) for each in runs]
+    if len(outcomes) > 1:
+        _combine([measured for measured, _ in outcomes], together)
+    return worst(*(status for _, status in outcomes))
+
+
+def _refuse_options_of_scorers(args: EvaluateOptions) -> None:
+    if not args.scorer and (args.scorer_lower_is_better or args.shorter_side is not None):
+        raise UserError("--scorer-lower-is-better and --shorter-side need --scorer: add it, or remove them")
+    if args.batch and args.scorer:
+        raise UserError("--batch cannot be combined with --scorer: remove one of them")
+
+
+def _tasks(args: EvaluateOptions) -> list[_Task]:
+    """Read the labels of all tasks; print why results on 1..5 are omitted. Raises UserError for unsuitable labels."""
+    tasks = []
+    for name in args.tasks:
+        data = labels_named(args, name)
+        tasks.append(_Task(name, data, data.labels[: args.limit]))
+    names = [task.data.name for task in tasks]
     if repeated := {name for name in names if names.count(name) > 1}:
         raise UserError(
             f"several tasks have the name {min(repeated)}, taken from their folders: evaluate them one at a time"
         )
-    for task, labeled in zip(args.tasks, sets, strict=True):
-        if args.by and len({getattr(label, args.by) for label in labeled.labels[: args.limit]} - {None}) < 2:
-            raise UserError(f"--by {args.by}: {task} needs a column {args.by} with at least two different values")
+    for task in tasks:
+        if args.by and len({getattr(label, args.by) for label in task.labels} - {None}) < 2:
+            raise UserError(f"--by {args.by}: {task.name} needs a column {args.by} with at least two different values")
         try:
-            labeled.any_scale()
+            task.data.any_scale()
         except UserError as error:
-            print_error(f"{task}: {error}; without --mos-range, RMSE and other results on 1..5 are omitted")
-    jobs = [Job(label.image, query, label.reference) for labeled in sets for label in labeled.labels[: args.limit]]
-    if args.batch and args.scorer:
-        raise UserError("--batch cannot be combined with --scorer: remove one of them")
-    config = check_batches(args, config, limits, jobs)
+            print_error(f"{task.name}: {error}; without --mos-range, RMSE and other results on 1..5 are omitted")
+    return tasks
+
+
+def _print_plan(args: EvaluateOptions, config: Config, tasks: Sequence[_Task], jobs: list[Job]) -> None:
+    """Print the cost of a dry run, and the time that baselines take."""
     if args.dry_run and args.scorer:
         print(f"{len(jobs)} images, no calls to a model")
     elif args.dry_run:
         print_expected(args, config, jobs)
     if args.baselines:
-        labels = [label for labeled in sets for label in labeled.labels[: args.limit]]
+        labels = [label for task in tasks for label in task.labels]
         print(price_text(_baselines(args, config, labels), labels, available_cores()), file=sys.stderr)
-    if args.dry_run:
-        return OK
-    program = _scorer(args, args.scorer) if args.scorer else configured_program(config)
-    runs = [_prepared(args, config, program, query, data) for data in sets]
-    written = [file for out, _ in runs for file in files_of(out)]
-    if args.out and len(runs) > 1:
-        written.append(args.out / "combined.json")
-    check_outputs(args, jobs, config, written=written)
-    for out, description in runs:
-        refuse_other_run(out, description)
-    outcomes = [
-        _evaluated(args, config, limits, program, query, splits, task, data, out, description)
-        for task, data, (out, description) in zip(args.tasks, sets, runs, strict=True)
-    ]
-    if len(outcomes) > 1:
-        together = over_tasks([measured for measured, _ in outcomes])
-        together.show()
-        if args.out:
-            write_atomically(args.out / "combined.json", json.dumps(together.figures, indent=2) + "\n")
-    return worst(*(status for _, status in outcomes))
 
 
 def _baselines(args: EvaluateOptions, config: Config, labels: Sequence[LabeledImage]) -> list[Tool]:
@@ -122,91 +180,93 @@ def _scorer(args: EvaluateOptions, name: str) -> Scorer:
     return scorer_of(name, args.scorer_lower_is_better or None, args.shorter_side)
 
 
-def _prepared(
-    args: EvaluateOptions, config: Config, program: AgenticIQA | Scorer, query: str, data: LabeledSet
-) -> tuple[Path, Mapping[str, Any]]:
-    """Return the folder of a task's run and its description. Raises UserError for a scorer without its references."""
-    refuse_without_references(program, data.labels[: args.limit])
-    folder = args.out / data.name if args.out and len(args.tasks) > 1 else args.out
-    options = _options(args, data)
-    if isinstance(program, Scorer):
-        description = made_by(program, data.digest, options)
-    else:
-        description = made_with(program, config, data.digest, {**options, "query": query})
-    return folder or default_folder(data.name, args.split, program.backend), description
-
-
-def _options(args: EvaluateOptions, data: LabeledSet) -> dict[str, Any]:
-    return {"split": args.split} | ({"data": data.pinned} if data.pinned else {})
-
-
-def _evaluated(
-    args: EvaluateOptions,
-    config: Config,
-    limits: Limits,
-    program: AgenticIQA | Scorer,
-    query: str,
-    splits: tuple[Splits, str] | None,
-    task: Path,
-    data: LabeledSet,
-    out: Path,
-    description: Mapping[str, Any],
-) -> tuple[dict[str, Any], int]:
+def _evaluated(run: _Run) -> tuple[dict[str, Any], int]:
     """Print, write and return the figures of one task, with the exit status."""
-    backend, labels = program.backend, data.labels[: args.limit]
-    if isinstance(program, Scorer):
-        query = NO_QUERY
-        workers = args.workers or (available_cores() if program.computes else 1)
-    else:
-        workers = workers_from(args, config)
-    with ResultsFile(out / "results.jsonl") as results:
-        pin(out, description)  # the lock is held, so that no other run can start in this folder
-        with continuing(out), within(limits), within_batches(args, results.path, limits):
-            rows = assess_set(program, labels, results, query=query, workers=workers, watch=watched)
-    part = f"first {len(labels):,} of {len(data.labels):,}" if len(labels) < len(data.labels) else None
-    about = {
-        "data": shown_path(task),
-        "task": data.name,
-        "split": args.split,
-        "backend": backend,
-        "part": " of the ".join(filter(None, (part, data.part))) or None,
-        "labels_note": data.note,
-        "limit": len(labels) if part else None,
-        **about_run(args.argv, out / "results.jsonl"),
-    }
-    extra = not_measured(_baselines(args, config, labels), rows) if args.baselines else []
-    scores = baseline_scores(data, labels, extra, out, _options(args, data), about)
-    counts: Counter[str] = Counter()
-    each_row = _counted(with_baselines(rows, scores), counts)
-    fusion = program.fusion if isinstance(program, AgenticIQA) else None
-    measured = summarize(each_row, toolbox(config.tool_curves), fusion=fusion, scale=data.scale, splits=splits)
-    _mark_tuned(measured, config, labels)
-    measured |= about | {"baselines": [tool.name for tool in extra], "prompts": prompts_named(config, description)}
-    report = rating_report(measured)
-    by = [breakdown(measured, args.by)] if args.by and args.by in measured["breakdowns"] else []
-    saved(report, out, measured["limit"], [*report.tables[: 3 if splits else 2], *by])
-    pairs = near_duplicates(labels, lambda paths, total: render.progress(paths, total, "comparing scenes"))
-    for doubt in filter(None, (contents_doubt(labels), near_duplicates_doubt(pairs))):
-        print_error(doubt)
-    print_unscored(counts["unscored"], len(rows), "the same command")
+    rows = _assessed(run)
+    about = _about(run)
+    labels = run.task.labels
+    extra = not_measured(_baselines(run.args, run.config, labels), rows) if run.args.baselines else []
+    scores = baseline_scores(run.task.data, labels, extra, run.out, run.data_options, about)
+    measured = _measured(run, with_baselines(rows, scores))
+    measured |= about | {"baselines": [tool.name for tool in extra]}
+    measured |= {"prompts": prompts_named(run.config, run.description)}
+    _report(run, measured)
+    _print_doubts(labels)
+    outcomes = Counter(map(_outcome, rows))
+    print_unscored(outcomes["unscored"], len(rows), "the same command")
     print_incomplete(measured["incomplete"])
-    if counts["failed"]:
+    if outcomes["failed"]:
         return measured, SOME_FAILED
     return measured, UNSCORED if measured["unscored"] else OK
 
 
-def _mark_tuned(measured: dict[str, Any], config: Config, labels: Sequence[LabeledImage]) -> None:
-    """Count the images that the prompts were tuned on, for each scorer that includes the model."""
+def _assessed(run: _Run) -> SetRows:
+    """Assess the unfinished images in the run's folder, and return the rows of all."""
+    query, workers = run.query, run.args.workers
+    if isinstance(run.program, Scorer):
+        query, workers = NO_QUERY, workers or (available_cores() if run.program.computes else 1)
+    else:
+        workers = workers_from(run.args, run.config)
+    with ResultsFile(run.out / "results.jsonl") as results:
+        pin(run.out, run.description)  # the lock is held, so that no other run can start in this folder
+        with continuing(run.out), within(run.limits), within_batches(run.args, results.path, run.limits):
+            return assess_set(run.program, run.task.labels, results, query=query, workers=workers, watch=watched)
+
+
+def _about(run: _Run) -> dict[str, Any]:
+    """Describe the run for its report; ``part`` says which part of the data set was assessed."""
+    args, data, count = run.args, run.task.data, len(run.task.labels)
+    part = f"first {count:,} of {len(data.labels):,}" if count < len(data.labels) else None
+    return {
+        "data": shown_path(run.task.name),
+        "task": data.name,
+        "split": args.split,
+        "backend": run.program.backend,
+        "part": " of the ".join(filter(None, (part, data.part))) or None,
+        "labels_note": data.note,
+        "limit": count if part else None,
+        **about_run(args.argv, run.out / "results.jsonl"),
+    }
+
+
+def _measured(run: _Run, rows: Iterable[Row]) -> dict[str, Any]:
+    """Return the figures of the rows; each scorer with the model counts the images that its prompts were tuned on."""
+    config, program, scale = run.config, run.program, run.task.data.scale
+    fusion = program.fusion if isinstance(program, AgenticIQA) else None
+    measured = summarize(rows, toolbox(config.tool_curves), fusion=fusion, scale=scale, splits=run.splits)
     images = tuned_on(config.prompts) if config.prompts else frozenset()
-    if seen := sum(sha256_of(label.image) in images for label in labels) if images else 0:
+    if seen := sum(sha256_of(label.image) in images for label in run.task.labels) if images else 0:
         for system in measured["systems"]:
             if system["name"] in (OURS, MODEL_ALONE, WITHOUT_PROFILE):
                 system["fitted_on"]["prompts"] = min(seen, system["n"])
+    return measured
 
 
-def _counted(rows: Iterable[Row], counts: Counter[str]) -> Iterator[Row]:
-    """Yield the rows unchanged, and count those without a score and those that failed."""
-    for row in rows:
-        counts["unscored"] += is_unscored(row)
-        counts["failed"] += "error" in row
-        yield row
+def _report(run: _Run, measured: Mapping[str, Any]) -> None:
+    """Write the report, and print its first tables."""
+    report, by = rating_report(measured), run.args.by
+    tables = [*report.tables[: 3 if run.splits else 2]]
+    if by in measured["breakdowns"]:
+        tables.append(breakdown(measured, by))
+    saved(report, run.out, measured["limit"], tables)
+
+
+def _print_doubts(labels: Sequence[LabeledImage]) -> None:
+    """Print on stderr why the scenes of the labels may be wrong."""
+    pairs = near_duplicates(labels, lambda paths, total: render.progress(paths, total, "comparing scenes"))
+    for doubt in filter(None, (contents_doubt(labels), near_duplicates_doubt(pairs))):
+        print_error(doubt)
+
+
+def _outcome(row: Row) -> str:
+    if "error" in row:
+        return "failed"
+    return "unscored" if is_unscored(row) else "scored"
+
+
+def _combine(measured: Sequence[Mapping[str, Any]], file: Path | None) -> None:
+    """Print the figures of several tasks as one table, and write them to ``file``, if it is given."""
+    together = over_tasks(measured)
+    together.show()
+    if file:
+        write_atomically(file, json.dumps(together.figures, indent=2) + "\n")
