@@ -15,6 +15,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import dspy
 
@@ -94,85 +95,76 @@ def optimize(
         dspy.LMError: Either model could not be reached.
     """
     began = time.monotonic()
-    if isinstance(settings.optimizer, str) and settings.optimizer not in OPTIMIZERS:
-        choices = " or ".join(OPTIMIZERS)
-        raise UserError(f"unknown optimizer {settings.optimizer!r}: choose {choices}, or give one of DSPy")
-    if isinstance(settings.optimizer, str) and reflection is None:
-        raise UserError(f"{settings.optimizer!r} needs a model that writes instructions: give one with reflection=")
+    _refuse_optimizer(settings, reflection)
     signatures = tunable(program, settings.stage)
     questions = questions_of(labels, settings.stage, settings.scale)
     pool, held_out = split_by_content(questions, held_out=settings.held_out, seed=settings.seed)
     limits = current().limits
     with ExitStack() as files:
-        kept_answers, kept_proposals = (
+        answers, proposals = (
             files.enter_context(ResultsFile(folder / name)) if folder else None
             for name in ("measured.jsonl", "proposed.jsonl")
         )
-        measured = Measurements(settings.stage, settings.workers, kept_answers, progress)
+        measured = Measurements(settings.stage, settings.workers, answers, progress)
         before, limit = _within_limits(measured, program, held_out)
         skipped = unreached(program, signatures, before) if settings.stage == "all" else {}
-        signatures = {name: signature for name, signature in signatures.items() if name not in skipped}
-        run = _Run(program, settings, pool, signatures, measured, limits, len(held_out), limit)
-        if reflection is not None and settings.optimizer == "reflect":
-            searched = run.by_reflection(Reflection(reflection, signatures, kept_proposals))
-        else:
-            searched = run.by_dspy(reflection)
-        tuned = with_instructions(program, searched.best, searched.demos)
-        original_places, best_places = searched.original_places, searched.best_places
-        if not original_places and run.may_go_on():  # the budget was too small to begin a search
-            original_places = run.fusion_places
-        shared = set(run.fusion_places)
-        fusions = (
-            run.fusion(program, [place for place in original_places if place in shared]),
-            run.fusion(tuned, [place for place in best_places if place in shared]),
-        )
-        after, compared = before, held_out
-        if searched.tuned:
-            after, limit = _within_limits(measured, tuned, held_out)
-        if limit is not None:
-            searched.ended = str(limit)
-            compared, before, after = _both_known(measured, program, tuned, held_out)
-        figures = compare(settings.stage, compared, before, after, fusions)
-        kept, why = bool(figures["kept"]), str(figures["why"])
-        if not searched.tuned:
-            kept, why = False, "no better prompts were found"
-        elif len(compared) < FEWEST_COMPARED:
-            kept = False
-            why = f"only {len(compared)} held-out questions could be compared; raise the limits, or use more labels"
-        final = tuned if kept else program
-        fusion = run.fusion(final, best_places if kept else original_places)
-        if fusion:
-            figures["profile"] = gain_of_profile(compared, after if kept else before, fusion)
-        profile = fusion.profile if fusion else None
+        reached = {name: signature for name, signature in signatures.items() if name not in skipped}
+        run = _Run(program, settings, pool, held_out, reached, measured, limits, before, limit)
+        searched = run.search(reflection, proposals)
+        decision = run.decide(searched)
     seconds = round(time.monotonic() - began)
-    spent = {"seconds": seconds, "assessed": measured.fresh, "calls": limits.calls, "usd": limits.usd}
     return Tuned(
-        final,
+        decision.program,
         settings.stage,
-        kept,
-        why,
-        figures,
+        decision.kept,
+        decision.why,
+        decision.figures,
         searched,
         run.originals,
-        profile and profile.model_copy(update=_about(final, profile)),
+        decision.profile,
         skipped,
-        {"to tune on": len(pool), "used": searched.used, "held-out": len(held_out)},
-        spent,
-        sorted({sha256_of(question.image) for question in questions}),
+        counts={"to tune on": len(pool), "used": searched.used, "held-out": len(held_out)},
+        spent={"seconds": seconds, "assessed": measured.fresh, "calls": limits.calls, "usd": limits.usd},
+        images=sorted({sha256_of(question.image) for question in questions}),
     )
+
+
+def _refuse_optimizer(settings: TuningSettings, reflection: dspy.BaseLM | None) -> None:
+    """Raise UserError for an unknown optimizer, and for one without the model that it needs."""
+    if not isinstance(settings.optimizer, str):
+        return
+    if settings.optimizer not in OPTIMIZERS:
+        choices = " or ".join(OPTIMIZERS)
+        raise UserError(f"unknown optimizer {settings.optimizer!r}: choose {choices}, or give one of DSPy")
+    if reflection is None:
+        raise UserError(f"{settings.optimizer!r} needs a model that writes instructions: give one with reflection=")
+
+
+class _Decision(NamedTuple):
+    """The ``program`` with the prompts that are kept, the reason, the held-out figures, and its fitted fusion."""
+
+    program: AgenticIQA
+    kept: bool
+    why: str
+    figures: dict[str, Any]
+    profile: FusionProfile | None
 
 
 @dataclass
 class _Run:
-    """One search over the questions of ``pool``; ``limit`` is the one that ended the measurement before it, if any."""
+    """One search over the questions of ``pool``, and its comparison on ``held_out``.
+
+    ``before`` has the held-out results of the original program, and ``limit`` ended their measurement, if any did.
+    """
 
     program: AgenticIQA
     settings: TuningSettings
     pool: Sequence[TuningQuestion]
+    held_out: Sequence[TuningQuestion]
     signatures: Mapping[str, type[dspy.Signature]]
     measured: Measurements
     limits: Limits
-    comparisons: int
+    before: list[Assessed]
     limit: LimitReached | None
 
     @property
@@ -199,7 +191,53 @@ class _Run:
 
     def may_go_on(self) -> bool:
         """Return whether the limits allow more than the comparison."""
-        return self.limit is None and self.affords(self.comparisons)
+        return self.limit is None and self.affords(len(self.held_out))
+
+    def search(self, reflection: dspy.BaseLM | None, proposals: ResultsFile | None) -> Searched:
+        """Search with the optimizer of the settings; ``proposals`` stores the answers of ``reflection``."""
+        if reflection is not None and self.settings.optimizer == "reflect":
+            searched = self.by_reflection(Reflection(reflection, self.signatures, proposals))
+        else:
+            searched = self.by_dspy(reflection)
+        if not searched.original_places and self.may_go_on():  # the budget was too small to begin a search
+            searched.original_places = self.fusion_places
+        return searched
+
+    def decide(self, searched: Searched) -> _Decision:
+        """Compare the best prompts with the original ones on held-out questions, and keep what is shown to help."""
+        tuned = with_instructions(self.program, searched.best, searched.demos)
+        shared = set(self.fusion_places)
+        fusions = (
+            self.fusion(self.program, [place for place in searched.original_places if place in shared]),
+            self.fusion(tuned, [place for place in searched.best_places if place in shared]),
+        )
+        questions, before, after = self._both(tuned, searched)
+        figures = compare(self.settings.stage, questions, before, after, fusions)
+        kept, why = _verdict(figures, searched, len(questions))
+        final, places, assessed = self.program, searched.original_places, before
+        if kept:
+            final, places, assessed = tuned, searched.best_places, after
+        fusion = self.fusion(final, places)
+        if fusion:
+            figures["profile"] = gain_of_profile(questions, assessed, fusion)
+        profile = fusion.profile if fusion else None
+        return _Decision(final, kept, why, figures, profile and profile.model_copy(update=_about(final, profile)))
+
+    def _both(
+        self, tuned: AgenticIQA, searched: Searched
+    ) -> tuple[Sequence[TuningQuestion], list[Assessed], list[Assessed]]:
+        """Return the held-out questions with the results before and after; after a limit, those that have both."""
+        after, limit = self.before, self.limit
+        if searched.tuned:
+            after, limit = _within_limits(self.measured, tuned, self.held_out)
+        if limit is None:
+            return self.held_out, self.before, after
+        searched.ended = str(limit)
+        results = [
+            (q, self.measured.known_of(self.program, q), self.measured.known_of(tuned, q)) for q in self.held_out
+        ]
+        both = [(q, x, y) for q, x, y in results if x is not None and y is not None]
+        return [q for q, _, _ in both], [x for _, x, _ in both], [y for *_, y in both]
 
     def by_reflection(self, reflect: Reflection) -> Searched:
         """Search with the package's own optimizer."""
@@ -213,7 +251,7 @@ class _Run:
         if self.limit is not None:
             return Searched(self.originals, ended=str(self.limit))
         places = self.fusion_places if settings.stage in ("scoring", "all") else []
-        kept_back = self.comparisons + 2 * len(places)
+        kept_back = len(self.held_out) + 2 * len(places)
         count = Count(settings.budget, self.measured, self.limits, lambda: self.affords(kept_back))
         if isinstance(settings.optimizer, str):
             optimizer, sets = gepa_for(self.pool, reflection, settings.seed, count)
@@ -258,6 +296,15 @@ class _Run:
         return reflect(name, texts, *batch, feedback(self.settings.stage, *batch), tried)
 
 
+def _verdict(figures: Mapping[str, Any], searched: Searched, compared: int) -> tuple[bool, str]:
+    """Return whether the best prompts are kept, by the figures on ``compared`` held-out questions, with the reason."""
+    if not searched.tuned:
+        return False, "no better prompts were found"
+    if compared < FEWEST_COMPARED:
+        return False, f"only {compared} held-out questions could be compared; raise the limits, or use more labels"
+    return bool(figures["kept"]), str(figures["why"])
+
+
 def _within_limits(
     measured: Measurements, program: AgenticIQA, questions: Sequence[TuningQuestion]
 ) -> tuple[list[Assessed], LimitReached | None]:
@@ -273,12 +320,3 @@ def _about(program: AgenticIQA, profile: FusionProfile) -> dict[str, str | bool]
     """Return the scoring prompt and the digest of the tools' curves that a profile was fitted with."""
     prompt, tools = scoring_prompt(program), getattr(program.executor, "toolbox", {})
     return {"prompt": prompt.digest, "tuned": prompt.is_tuned, "curves": curves_digest(profile.toolset, tools)}
-
-
-def _both_known(
-    measured: Measurements, before: AgenticIQA, after: AgenticIQA, questions: Sequence[TuningQuestion]
-) -> tuple[list[TuningQuestion], list[Assessed], list[Assessed]]:
-    """Return the questions that were measured with both programs, and the results."""
-    rows = [(q, measured.known_of(before, q), measured.known_of(after, q)) for q in questions]
-    both = [(q, x, y) for q, x, y in rows if x is not None and y is not None]
-    return [q for q, _, _ in both], [x for _, x, _ in both], [y for *_, y in both]
