@@ -9,7 +9,7 @@ from contextlib import suppress
 from datetime import date
 from importlib.metadata import version
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,63 +54,123 @@ class Seen(NamedTuple):
     kinds: list[str]
 
 
+class Given(NamedTuple):
+    """The user's labels, the data used from their images, and a digest of the labels."""
+
+    labels: GivenLabels
+    seen: dict[Path, Seen]
+    sha256: str
+
+    @property
+    def kind(self) -> str:
+        """What the labels are, in words."""
+        return "comparisons" if self.labels.pairs else "labels"
+
+    @property
+    def count(self) -> int:
+        """The number of labels."""
+        return len(self.labels.target)
+
+
+class AdaptedScore(NamedTuple):
+    """``level`` + ``shipped`` * shipped score + features @ ``weights`` (F,).
+
+    ``spread`` is the deviation of its error and ``error`` the RMSE, on held-out labels; comparisons determine neither.
+    """
+
+    weights: NDArray[np.float32]
+    level: float
+    shipped: float
+    spread: float | None = None
+    error: float | None = None
+
+
 def run(args: CalibrateAdapterOptions) -> int:
     """Fit an adapter, print its gain on held-out labels, and save it if the gain is significant."""
-    out = args.out
-    for file in filter(None, (out, args.mos_out)):
+    for file in filter(None, (args.out, args.mos_out)):
         if file.exists() and not args.force:
             raise UserError(f"{file} already exists: name another file, or add --force to replace it")
     check_outputs(args)
-    labels, seen, labels_sha256 = _pairs(args) or _scores(args)
-    kind = "comparisons" if labels.pairs else "labels"
-    count, scenes = len(labels.target), len(np.unique(labels.contents))
-    if count < FEWEST_LABELS or scenes < FEWEST_CONTENTS:
+    given = _pairs(args) or _scores(args)
+    labels, scenes = given.labels, len(np.unique(given.labels.contents))
+    if given.count < FEWEST_LABELS or scenes < FEWEST_CONTENTS:
         needed = f"{FEWEST_LABELS} of {FEWEST_CONTENTS} scenes"
-        print(f"Not saved: {count} {kind} of {scenes} scenes are too few. Use at least {needed}.")
+        print(f"Not saved: {given.count} {given.kind} of {scenes} scenes are too few. Use at least {needed}.")
         return SOME_FAILED
     fit, weights, scores = fit_adapter(labels)
     known = np.flatnonzero(np.isfinite(scores))
     tested, scores = labels.at(known), scores[known]
-    headings = (f"{len(known)} held-out {kind}", "before", "after", "difference")
-    render.print_table(Table(headings, _figures(tested, scores)))
-    if trained := trained_on_count(TOOL, seen):
-        print_error(
-            f'the shipped scorer was trained on {trained} of these images, so "before" is too optimistic for new images'
-        )
+    _print_gain(given, tested, scores)
     if not args.save_anyway and (len(known) < FEWEST_LABELS or not helps(tested, scores)):
         enough = "" if labels.pairs else USUALLY_ENOUGH
         print(
-            f"Not saved: these {count} {kind} do not clearly improve the scores of held-out images. {RULE}. More "
-            f"{kind} may help{enough}. To save it nevertheless, add --save-anyway."
+            f"Not saved: these {given.count} {given.kind} do not clearly improve the scores of held-out images. "
+            f"{RULE}. More {given.kind} may help{enough}. To save it nevertheless, add --save-anyway."
         )
         return SOME_FAILED
-    images, level, shipped, spread, error = [*seen.values()], fit.level, fit.shipped, None, None
-    if labels.pairs:  # pairs do not determine a scale: the mean and deviation of the shipped scores are kept
-        before = np.array([image.score for image in images])
-        after = shipped * before + np.stack([image.features for image in images]) @ weights
-        scale = float(before.std() / max(after.std(), 1e-6))
-        weights, shipped = weights * np.float32(scale), shipped * scale
-        level = float(before.mean() - scale * after.mean())
+    if labels.pairs:
+        adapted = _on_shipped_scale(fit.shipped, weights, [*given.seen.values()])
     else:
-        spread, error = conformal_spread(scores - tested.target), rmse(scores, tested.target)
-    about = {"scorer": SHA256, "labels": count, "labels_sha256": labels_sha256, "kind": kind}
-    about |= {"level": level, "shipped": shipped, "spread": spread, "error": error}
-    about |= {"images": sorted(image.sha256 for image in images), "kinds": sorted({k for e in images for k in e.kinds})}
-    write_adapter(out, weights, about | {"version": version("agenticiqa"), "date": date.today().isoformat()})
-    print(
-        f"Saved {out}: adapted score = {shipped:.2f} x shipped score + a regression fitted to {count} {kind} of "
-        f"{len(seen)} images."
-    )
-    if spread:
-        print(f"The 80 % interval is the score +- {NORMAL_QUANTILES['80'] * spread:.2f}, from held-out labels.")
-    album = args.root or args.labels[0]
-    album = album if album.is_dir() else album.parent
-    command = shlex.join(["agenticiqa", "assess", str(album), "--adapter", str(out), "--html", "sheet.html"])
-    print(f'Use it: {command} (in a configuration: "adapter: {out}")')
+        errors = conformal_spread(scores - tested.target), rmse(scores, tested.target)
+        adapted = AdaptedScore(weights, fit.level, fit.shipped, *errors)
+    write_adapter(args.out, adapted.weights, _about(given, adapted))
+    _print_saved(args, given, adapted)
     return OK
 
 
-def _scores(args: CalibrateAdapterOptions) -> tuple[GivenLabels, dict[Path, Seen], str]:
+def _print_gain(given: Given, tested: GivenLabels, adapted: NDArray[np.float64]) -> None:
+    """Print the figures before and after on held-out labels; on stderr, how many images the scorer was trained on."""
+    headings = (f"{len(tested.target)} held-out {given.kind}", "before", "after", "difference")
+    render.print_table(Table(headings, _figures(tested, adapted)))
+    if trained := trained_on_count(TOOL, given.seen):
+        print_error(
+            f'the shipped scorer was trained on {trained} of these images, so "before" is too optimistic for new images'
+        )
+
+
+def _on_shipped_scale(shipped: float, weights: NDArray[np.float32], images: Sequence[Seen]) -> AdaptedScore:
+    """Return the score with the mean and deviation of the shipped scores, because pairs do not determine a scale."""
+    before = np.array([image.score for image in images])
+    after = shipped * before + np.stack([image.features for image in images]) @ weights
+    scale = float(before.std() / max(after.std(), 1e-6))
+    return AdaptedScore(weights * np.float32(scale), float(before.mean() - scale * after.mean()), shipped * scale)
+
+
+def _about(given: Given, adapted: AdaptedScore) -> dict[str, Any]:
+    """Describe the adapter in its file."""
+    images = given.seen.values()
+    return {
+        "scorer": SHA256,
+        "labels": given.count,
+        "labels_sha256": given.sha256,
+        "kind": given.kind,
+        "level": adapted.level,
+        "shipped": adapted.shipped,
+        "spread": adapted.spread,
+        "error": adapted.error,
+        "images": sorted(image.sha256 for image in images),
+        "kinds": sorted({kind for image in images for kind in image.kinds}),
+        "version": version("agenticiqa"),
+        "date": date.today().isoformat(),
+    }
+
+
+def _print_saved(args: CalibrateAdapterOptions, given: Given, adapted: AdaptedScore) -> None:
+    """Print the adapted score, its interval, and a command that uses it."""
+    print(
+        f"Saved {args.out}: adapted score = {adapted.shipped:.2f} x shipped score + a regression fitted to "
+        f"{given.count} {given.kind} of {len(given.seen)} images."
+    )
+    if adapted.spread:
+        interval_80 = NORMAL_QUANTILES["80"] * adapted.spread
+        print(f"The 80 % interval is the score +- {interval_80:.2f}, from held-out labels.")
+    album = args.root or args.labels[0]
+    album = album if album.is_dir() else album.parent
+    command = shlex.join(["agenticiqa", "assess", str(album), "--adapter", str(args.out), "--html", "sheet.html"])
+    print(f'Use it: {command} (in a configuration: "adapter: {args.out}")')
+
+
+def _scores(args: CalibrateAdapterOptions) -> Given:
     """Return the scores in tables, with their images, and a digest of them; print what is known about the raters."""
     read = labels_to_fit(args)
     for rater in read.panel.raters:
@@ -131,14 +191,11 @@ def _scores(args: CalibrateAdapterOptions) -> tuple[GivenLabels, dict[Path, Seen
     rows = [seen[item.image] for item in items]
     features, shipped = np.stack([row.features for row in rows]), np.array([row.score for row in rows])
     contents = np.array([[item.content] * 2 for item in items])
-    return (
-        GivenLabels(features, shipped, np.array([scale.to_1_5(x.mos) for x in items]), weight, contents),
-        seen,
-        read.digest,
-    )
+    target = np.array([scale.to_1_5(item.mos) for item in items])
+    return Given(GivenLabels(features, shipped, target, weight, contents), seen, read.digest)
 
 
-def _pairs(args: CalibrateAdapterOptions) -> tuple[GivenLabels, dict[Path, Seen], str] | None:
+def _pairs(args: CalibrateAdapterOptions) -> Given | None:
     """Return the comparisons of tables with columns better and worse in the form of ``_scores``, else ``None``."""
     if not all(map(holds_labels, args.labels)):
         return None
@@ -168,7 +225,7 @@ def _pairs(args: CalibrateAdapterOptions) -> tuple[GivenLabels, dict[Path, Seen]
     shipped = np.array([seen[better].score - seen[worse].score for better, worse in pairs])
     contents = (group_of[ends] if groups >= FEWEST_GROUPS else ends).astype(str)
     ones = np.ones(len(pairs))
-    return GivenLabels(features, shipped, ones, ones, contents, True), seen, digest([row for _, row in table])
+    return Given(GivenLabels(features, shipped, ones, ones, contents, True), seen, digest([row for _, row in table]))
 
 
 def seen_images(files: Collection[Path], workers: int | None = None) -> dict[Path, Seen]:

@@ -4,11 +4,12 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 from pathlib import Path
+from typing import NamedTuple
 
 from agenticiqa.configs import Config
 from agenticiqa.configs.options import options_of
 from agenticiqa.eval.commands.arguments import CalibrateFusionOptions, LabelOptions
-from agenticiqa.eval.commands.label_options import labels_named, sorted_by_kind
+from agenticiqa.eval.commands.label_options import FusionData, labels_named, sorted_by_kind
 from agenticiqa.eval.commands.shared import continuing
 from agenticiqa.eval.datasets import LabeledImage, MosScale, mos_scale
 from agenticiqa.programs.backends.answer_cache import install
@@ -34,54 +35,71 @@ from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
 
 def run(args: CalibrateFusionOptions) -> int:
     """Fit the profile and write it; print on stderr the images that could not be rated."""
-    out, source = args.out, sorted_by_kind(args.data)
-    for_labels = given(args, options_of(LabelOptions), but=["--mos-range"] if source.rows else [])
-    if for_labels and not source.labels:
-        raise UserError(f"{for_labels[0]} is for labels; remove it, or name a table of labels or a data set")
-    if out.exists() and not args.force and not args.dry_run:
-        raise UserError(f"{out} already exists: name another file, or add --force to replace it")
-    if not args.dry_run:
-        check_outputs(args)
+    source = sorted_by_kind(args.data)
+    _refuse_options(args, source)
     data = labels_named(args, *source.labels) if source.labels else None
     labels = _mos_on_1_5([(label.image, label.mos) for label in data.labels], data.any_scale()) if data else {}
     if source.rows:
-        if args.backend or args.config or args.dry_run:
-            raise UserError("results of a finished run need no model: remove --backend, --config and --dry-run")
         rows, status = [row for file in source.rows for row in _read(file)], OK
         if not (labels or args.no_labels):
             labels = _labels_in(rows, args.mos_range)
     else:
-        configured = config_from(args)
-        config = configured.without_fusion()
-        if config.summarizer.is_offline:
-            raise UserError(
-                "the configuration has no model for scores: name one with --backend, or in the section summarizer of "
-                "the configuration"
-            )
-        jobs, problems = _jobs(source.photos, data.labels if data else [])
-        config = check_batches(args, config, limits_from(args, config), jobs)
-        if args.dry_run:
-            print_expected(args, config, jobs)
-            return SOME_FAILED if problems else OK
-        check_outputs(args, jobs, configured)
-        assessed = _assessed(args, config, jobs, out.with_suffix(".rows.jsonl"))
-        if assessed is None:
-            return SOME_FAILED
-        rows, failed = assessed
-        status = SOME_FAILED if problems or failed else OK
+        rated, status = _rated(args, source.photos, data.labels if data else [])
+        if rated is None:
+            return status
+        rows = rated
     fit = fit_rows(rows, {} if args.no_labels else labels, fitted_on=date.today())
-    write_fusion_profile(out, fit.profile)
-    print(f"{out}: {fitted_text(fit)}.")
+    write_fusion_profile(args.out, fit.profile)
+    print(f"{args.out}: {fitted_text(fit)}.")
     if fit.profile.images < RELIABLE_FROM:
         print(
             "With so few images, the result depends strongly on a prior for typical models. Use "
             f"{RELIABLE_FROM} or more images."
         )
     print(
-        f"To use it, add --fusion {out} to commands with --backend {fit.subject.model}, or fusion: {out} to a "
-        "configuration in which that model gives the score."
+        f"To use it, add --fusion {args.out} to commands with --backend {fit.subject.model}, or fusion: {args.out} to "
+        "a configuration in which that model gives the score."
     )
     return status
+
+
+def _refuse_options(args: CalibrateFusionOptions, source: FusionData) -> None:
+    """Raise UserError for options that do not fit the data, and for a file that would be replaced."""
+    for_labels = given(args, options_of(LabelOptions), but=["--mos-range"] if source.rows else [])
+    if for_labels and not source.labels:
+        raise UserError(f"{for_labels[0]} is for labels; remove it, or name a table of labels or a data set")
+    if args.out.exists() and not args.force and not args.dry_run:
+        raise UserError(f"{args.out} already exists: name another file, or add --force to replace it")
+    if not args.dry_run:
+        check_outputs(args)
+    if source.rows and (args.backend or args.config or args.dry_run):
+        raise UserError("results of a finished run need no model: remove --backend, --config and --dry-run")
+
+
+class _Rated(NamedTuple):
+    """The rows of rated images, or ``None`` if there is nothing to fit, and the exit status."""
+
+    rows: list[Row] | None
+    status: int
+
+
+def _rated(args: CalibrateFusionOptions, photos: Sequence[Path], labeled: Sequence[LabeledImage]) -> _Rated:
+    """Rate the images with the model of the configuration; a dry run only prints the cost."""
+    configured = config_from(args)
+    config = configured.without_fusion()
+    if config.summarizer.is_offline:
+        raise UserError(
+            "the configuration has no model for scores: name one with --backend, or in the section summarizer of "
+            "the configuration"
+        )
+    jobs, problems = _jobs(photos, labeled)
+    config = check_batches(args, config, limits_from(args, config), jobs)
+    if args.dry_run:
+        print_expected(args, config, jobs)
+        return _Rated(None, SOME_FAILED if problems else OK)
+    check_outputs(args, jobs, configured)
+    rated = _assessed(args, config, jobs, args.out.with_suffix(".rows.jsonl"))
+    return _Rated(rated.rows, SOME_FAILED) if problems else rated
 
 
 def _mos_on_1_5(scored: Sequence[tuple[str | Path, float]], scale: MosScale) -> dict[str, float]:
@@ -109,13 +127,8 @@ def _jobs(photos: Sequence[Path], labeled: Sequence[LabeledImage]) -> tuple[list
     return jobs, len(search.problems)
 
 
-def _assessed(
-    args: CalibrateFusionOptions, config: Config, jobs: list[Job], file: Path
-) -> tuple[list[Row], int] | None:
-    """Print the cost, rate the images that are not in ``file``, and return the rows and the number of failed images.
-
-    Returns ``None`` if a limit or an outage ended the run before all images were rated.
-    """
+def _assessed(args: CalibrateFusionOptions, config: Config, jobs: list[Job], file: Path) -> _Rated:
+    """Print the cost, and rate the images that are not in ``file``; no rows if a limit or an outage ended the run."""
     workers, limits = workers_from(args, config), limits_from(args, config)
     with ResultsFile(file) as results, within(limits), within_batches(args, file, limits):
         state = RunState.of(config, FoundJobs(jobs), workers, results)
@@ -130,8 +143,9 @@ def _assessed(
             print_error(
                 f"stopped; {summary.not_assessed} images were not rated; run the same command again to continue {file}"
             )
-            return None
-        return [row for _, row in saved_rows(jobs, results, plan.settings)], len(summary.failed)
+            return _Rated(None, SOME_FAILED)
+        rows = [row for _, row in saved_rows(jobs, results, plan.settings)]
+        return _Rated(rows, SOME_FAILED if summary.failed else OK)
 
 
 def _read(file: Path) -> Iterator[Row]:
