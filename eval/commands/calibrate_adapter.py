@@ -67,7 +67,7 @@ class Given(NamedTuple):
         return "comparisons" if self.labels.pairs else "labels"
 
     @property
-    def count(self) -> int:
+    def size(self) -> int:
         """The number of labels."""
         return len(self.labels.target)
 
@@ -93,9 +93,9 @@ def run(args: CalibrateAdapterOptions) -> int:
     check_outputs(args)
     given = _pairs(args) or _scores(args)
     labels, scenes = given.labels, len(np.unique(given.labels.contents))
-    if given.count < FEWEST_LABELS or scenes < FEWEST_CONTENTS:
+    if given.size < FEWEST_LABELS or scenes < FEWEST_CONTENTS:
         needed = f"{FEWEST_LABELS} of {FEWEST_CONTENTS} scenes"
-        print(f"Not saved: {given.count} {given.kind} of {scenes} scenes are too few. Use at least {needed}.")
+        print(f"Not saved: {given.size} {given.kind} of {scenes} scenes are too few. Use at least {needed}.")
         return SOME_FAILED
     fit, weights, scores = fit_adapter(labels)
     known = np.flatnonzero(np.isfinite(scores))
@@ -104,7 +104,7 @@ def run(args: CalibrateAdapterOptions) -> int:
     if not args.save_anyway and (len(known) < FEWEST_LABELS or not helps(tested, scores)):
         enough = "" if labels.pairs else USUALLY_ENOUGH
         print(
-            f"Not saved: these {given.count} {given.kind} do not clearly improve the scores of held-out images. "
+            f"Not saved: these {given.size} {given.kind} do not clearly improve the scores of held-out images. "
             f"{RULE}. More {given.kind} may help{enough}. To save it nevertheless, add --save-anyway."
         )
         return SOME_FAILED
@@ -141,7 +141,7 @@ def _about(given: Given, adapted: AdaptedScore) -> dict[str, Any]:
     images = given.seen.values()
     return {
         "scorer": SHA256,
-        "labels": given.count,
+        "labels": given.size,
         "labels_sha256": given.sha256,
         "kind": given.kind,
         "level": adapted.level,
@@ -159,7 +159,7 @@ def _print_saved(args: CalibrateAdapterOptions, given: Given, adapted: AdaptedSc
     """Print the adapted score, its interval, and a command that uses it."""
     print(
         f"Saved {args.out}: adapted score = {adapted.shipped:.2f} x shipped score + a regression fitted to "
-        f"{given.count} {given.kind} of {len(given.seen)} images."
+        f"{given.size} {given.kind} of {len(given.seen)} images."
     )
     if adapted.spread:
         interval_80 = NORMAL_QUANTILES["80"] * adapted.spread
