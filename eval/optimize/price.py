@@ -93,13 +93,11 @@ def expected(
     times = {name: 1 + part * again / max(once.questions, 1) for name, part in parts.items()}
     own_search = settings.optimizer == "reflect"
     count = proposals_of(assessments) if own_search else assessments // ASSESSED_FOR_AN_INSTRUCTION
-    pixels = [load(question.image).size for question in pool[:SHOWN]]
-    tokens = REFLECTION_TEXT + SHOWN * FEEDBACK + sum(text_tokens(q.query) for q in pool[:SHOWN])
-    tokens += sum(image_tokens(reflection.backend, size) for size in pixels)
+    reflection_input = count * _reflection_tokens(pool[:SHOWN], reflection)
+    reflection_output = count * REFLECTION_ANSWER
     price, usd = price_of(reflection), None
     if price is not None and all(s.usd is not None for s in whole):
-        usd = sum(times[s.stage] * (s.usd or 0.0) for s in whole)
-        usd += price.usd(count * tokens, count * REFLECTION_ANSWER)
+        usd = sum(times[s.stage] * (s.usd or 0.0) for s in whole) + price.usd(reflection_input, reflection_output)
 
     def total(name: str) -> int:
         return round(sum(times[s.stage] * getattr(s, name) for s in whole))
@@ -109,10 +107,17 @@ def expected(
         total("input_tokens"),
         total("output_tokens"),
         count,
-        count * tokens,
-        count * REFLECTION_ANSWER,
+        reflection_input,
+        reflection_output,
         usd,
     )
+
+
+def _reflection_tokens(examples: Sequence[TuningQuestion], reflection: StageConfig) -> int:
+    """Return the input tokens of one request for an instruction that shows these examples."""
+    texts = sum(text_tokens(question.query) for question in examples)
+    images = sum(image_tokens(reflection.backend, load(question.image).size) for question in examples)
+    return REFLECTION_TEXT + SHOWN * FEEDBACK + texts + images
 
 
 def _asked_again(config: Config, stage: Stage, order: Sequence[str]) -> dict[str, float]:

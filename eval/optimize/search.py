@@ -124,42 +124,55 @@ class Search:
     def run(self, original: Texts) -> Searched:
         """Search, and measure the best on as many questions as the remaining budget allows."""
         searched = Searched(dict(original))
-        best, number = dict(original), 0
         try:
-            if not self.may_go_on():
-                raise BudgetSpent
-            self.measured(best, self.first, keep=0)
-            gainless = unusable = 0
-            while gainless < GAINLESS and unusable < GIVE_UP and self.may_go_on():
-                taken, proposals = self._generation(searched, best, number, 1 if searched.steps else self.starts)
-                gainless = 0 if taken else gainless + proposals
-                unusable = 0 if proposals else unusable + 1
-                if taken:
-                    best, number = taken.texts, taken.number
-                    searched.best = best
-            searched.ended = KEPT_MONEY
-            if unusable >= GIVE_UP:
-                searched.ended = f"{GIVE_UP} reflections in a row gave no usable instruction"
-            elif gainless >= GAINLESS:
-                searched.ended = f"{GAINLESS} proposals in a row brought no gain"
+            searched.ended = self._climb(searched)
         except BudgetSpent:
             searched.ended = "the budget was spent" if self.may_go_on() else KEPT_MONEY
         except LimitReached as limit:
             searched.ended = str(limit)
         try:
-            others = [place for place in range(self.size) if place not in self.first]
-            self.random.shuffle(others)
-            left = [place for place in [*self.first, *others] if place not in self._of(best)]
-            if self.may_go_on():
-                self.measured(best, left[: max(self.budget - self.spent, 0)], keep=0)
+            self._spend_rest(searched.best)
         except LimitReached as limit:
             searched.ended = str(limit)
         searched.spent, searched.used = self.spent, len({place for known in self.known.values() for place in known})
-        searched.original_places, searched.best_places = sorted(self._of(original)), sorted(self._of(best))
+        searched.original_places, searched.best_places = sorted(self._of(original)), sorted(self._of(searched.best))
         return searched
 
-    def _generation(self, searched: Searched, best: dict[str, str], number: int, count: int) -> tuple[Step | None, int]:
-        """Try one proposal, or the best of several; return the step taken, if any, and the number of proposals."""
+    def _climb(self, searched: Searched) -> str:
+        """Add steps to ``searched`` until proposals no longer help, and return why the search ended.
+
+        Raises BudgetSpent and LimitReached.
+        """
+        if not self.may_go_on():
+            raise BudgetSpent
+        self.measured(searched.best, self.first, keep=0)
+        number = gainless = unusable = 0
+        while self.may_go_on():
+            taken, proposals = self._generation(searched, number, 1 if searched.steps else self.starts)
+            if taken:
+                searched.best, number = taken.texts, taken.number
+            gainless = 0 if taken else gainless + proposals
+            unusable = 0 if proposals else unusable + 1
+            if unusable >= GIVE_UP:
+                return f"{GIVE_UP} reflections in a row gave no usable instruction"
+            if gainless >= GAINLESS:
+                return f"{GAINLESS} proposals in a row brought no gain"
+        return KEPT_MONEY
+
+    def _spend_rest(self, best: Texts) -> None:
+        """Measure the best on other questions, as many as the budget allows. Raises LimitReached."""
+        others = [place for place in range(self.size) if place not in self.first]
+        self.random.shuffle(others)
+        left = [place for place in [*self.first, *others] if place not in self._of(best)]
+        if self.may_go_on():
+            self.measured(best, left[: max(self.budget - self.spent, 0)], keep=0)
+
+    def _generation(self, searched: Searched, number: int, count: int) -> tuple[Step | None, int]:
+        """Try one proposal, or the best of several, after step ``number``, which made the best instructions so far.
+
+        Returns the step taken, if any, and the number of proposals.
+        """
+        best = searched.best
         looked_at = self.random.sample(sorted(self._of(best)), min(LOOK, max(3, len(self._of(best)) // 2)))
         steps: list[Step] = []
         for _ in range(count):
