@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PureWindowsPath
-from typing import Any
+from typing import Any, NamedTuple
 
 from agenticiqa.eval.datasets import (
     LabeledImage,
@@ -53,7 +53,7 @@ LOOKS_LIKE = {
     "level": re.compile(r"(^|[^a-z])(level|severity|strength|intensity)", re.I),
     "distortion": re.compile(r"(^|[^a-z])(dist(ortion)?_?type|degradation)", re.I),
 }
-Paths = dict[str, str | None]  # the paths in a column, by place; None for an embedded image
+Paths = dict[str, str | None]  # the paths of images; None for an embedded image
 DECLARE = "add --lower-is-better if low scores mean good quality, otherwise --no-lower-is-better"
 
 
@@ -175,8 +175,8 @@ def read_own(source: Source, declared: Declared, split: str | None = None) -> tu
     in one line, also for scores beyond ``mos_range``, and for another column of images that may be
     the references.
     """
-    images: dict[str, Paths] = {}
-    rows = list(_named(source, declared, split, images))
+    named = list(_named(source, declared, split))
+    rows = [(row.place, row.texts) for row in named]
     if not rows:
         raise UserError(f"{source.title}: expected at least one labeled image, found none; add rows")
     scored = levels_as_scores(source.title, rows)
@@ -190,7 +190,7 @@ def read_own(source: Source, declared: Declared, split: str | None = None) -> tu
     for rater in panel.left_out:
         why = f"the ratings of {rater.name} are not used: no clear agreement with others or oneself ({rater.figures})"
         logger.warning("%s: %s; to use them, add --keep-raters", source.title, why)
-    chosen = _with_references(files, of_split, images, declared)
+    chosen = _with_references(files, of_split, _by_column(named), declared)
     labels = [replace(labeled(files, place, row), name=row.get("name") or place) for place, row in chosen]
     refuse_unusable(files, labels, [place for place, _ in chosen])
     if declared.mos_range is None and not declared.lower_is_better:
@@ -201,45 +201,61 @@ def read_own(source: Source, declared: Declared, split: str | None = None) -> tu
     return labels, panel
 
 
-def _named(
-    source: Source,
-    declared: Declared,
-    split: str | None,
-    images: dict[str, Paths],
-) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield each row as texts under the column names of ``labels.csv``, without absent cells.
+class _Named(NamedTuple):
+    """A row as texts under the column names of ``labels.csv``, without absent cells.
 
-    Rows of the split also have their images' files. Images in their other columns are added to ``images``: by
-    column and place the path, or ``None`` for an embedded image.
+    ``others`` has the images in columns without a role, by column: the path, or ``None`` for an embedded image.
     """
-    columns: dict[
-        tuple[str, ...], Mapping[str, str]
-    ] = {}  # columns by the keys of a row; JSON objects have different ones
+
+    place: str
+    texts: dict[str, str]
+    others: Paths
+
+
+def _named(source: Source, declared: Declared, split: str | None) -> Iterator[_Named]:
+    """Yield each row that is not blank; rows of other splits have no images."""
+    columns_of_keys: dict[tuple[str, ...], Mapping[str, str]] = {}  # JSON objects have different keys
     for place, cells in source.rows:
         header = tuple(filter(None, cells))
-        if header not in columns:
-            columns[header] = columns_of(source.title, cells, declared)
-            for sentence in unread(header, columns[header]):
+        if header not in columns_of_keys:
+            columns_of_keys[header] = columns_of(source.title, cells, declared)
+            for sentence in unread(header, columns_of_keys[header]):
                 logger.warning("%s: %s", source.title, sentence)
         if all(cell is None or (isinstance(cell, str) and not cell) for cell in cells.values()):
             continue
-        values = {name: cells.get(column) for name, column in columns[header].items()}
-        row = {name: text for name in ("mos", *OTHERS) if (text := text_of(values.get(name)))}
-        if split is None or row.get("split") == split:
-            if not isinstance(values.get("reference"), dict | bytes):
-                values["reference"] = text_of(values.get("reference"))
-            for name in ("image", "reference"):
-                if text_of(values.get(name)):
-                    row[name], known_as = file_of(values[name], f"{source.title}: {place}")
-                    if name == "image":
-                        row["name"] = known_as
-            if "reference" in row:
-                row[REFERENCE_COLUMN] = columns[header]["reference"]
-            used = [column for name, column in columns[header].items() if name != "source"]
-            for column in header:
-                if column not in used and is_like_image(cells[column]):
-                    images.setdefault(column, {})[place] = _path_of(cells[column])
-        yield place, row
+        columns = columns_of_keys[header]
+        values = {name: cells.get(column) for name, column in columns.items()}
+        texts = {name: text for name in ("mos", *OTHERS) if (text := text_of(values.get(name)))}
+        if split not in (None, texts.get("split")):
+            yield _Named(place, texts, {})
+            continue
+        used = [column for name, column in columns.items() if name != "source"]
+        likely = [column for column in header if column not in used and is_like_image(cells[column])]
+        texts |= _files(values, f"{source.title}: {place}")
+        if "reference" in texts:
+            texts[REFERENCE_COLUMN] = columns["reference"]
+        yield _Named(place, texts, {column: _path_of(cells[column]) for column in likely})
+
+
+def _files(values: Cells, where: str) -> dict[str, str]:
+    """Return the files of a row's image and reference, and the name of the image."""
+    files: dict[str, str] = {}
+    image, reference = values.get("image"), values.get("reference")
+    if text_of(image):
+        files["image"], files["name"] = file_of(image, where)
+    if text_of(reference):
+        cell = reference if isinstance(reference, dict | bytes) else text_of(reference)
+        files["reference"], _ = file_of(cell, where)
+    return files
+
+
+def _by_column(rows: Iterable[_Named]) -> dict[str, Paths]:
+    """Return the images in columns without a role, by column and place."""
+    images: dict[str, Paths] = {}
+    for row in rows:
+        for column, path in row.others.items():
+            images.setdefault(column, {})[row.place] = path
+    return images
 
 
 def _path_of(cell: Any) -> str | None:

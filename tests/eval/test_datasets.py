@@ -40,6 +40,14 @@ def test_every_column_is_read_and_paths_are_relative_to_the_file(tmp_path: Path)
     assert (label.split, label.source, label.content, label.name) == ("dev", "gblur/img7.bmp", "r.png", "a.png")
 
 
+def test_a_column_without_a_name_is_ignored(tmp_path: Path) -> None:
+    labels = read_labels(labels_file(tmp_path, "image,mos,\na.png,3.5,b.png\nb.png,4,note\n"))
+    assert [(x.name, x.reference, x.mos_std, x.distortion, x.split) for x in labels] == [
+        ("a.png", None, None, None, None),
+        ("b.png", None, None, None, None),
+    ]
+
+
 def test_image_and_mos_are_enough(tmp_path: Path) -> None:
     labels = read_labels(labels_file(tmp_path, "image,mos\na.png,3\nb.png, 4.5 \n"))
     assert [label.mos for label in labels] == [3, 4.5]
