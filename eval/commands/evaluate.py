@@ -246,7 +246,7 @@ def _report(run: _Run, measured: Mapping[str, Any]) -> None:
     """Write the report, and print its first tables."""
     report, by = rating_report(measured), run.args.by
     tables = [*report.tables[: 3 if run.splits else 2]]
-    if by in measured["breakdowns"]:
+    if by and by in measured["breakdowns"]:
         tables.append(breakdown(measured, by))
     saved(report, run.out, measured["limit"], tables)
 
