@@ -74,8 +74,11 @@ class Option:
     and one with ``negatable`` has a second form with "no". ``writes`` is set for each option that names or asks for an
     output: such places are checked before the first image, and two outputs on stdout are refused.
 
-    ``with_shards`` says that the option has its effect in ``assess --parquet``, too, which keeps neither all images nor
-    all results in memory. Any other option of ``assess`` is refused there. A key always has its effect, because it may
+    ``needs`` is the form of another option, such as ``--parquet DIR``, without which this one has no effect; it is then
+    refused.
+
+    ``with_shards`` says that the option has its effect in ``assess --parquet``, too, where neither all images nor all
+    results are in memory. Any other option of ``assess`` is refused there. A key always has its effect, because it may
     also stand in the configuration.
 
     The other attributes follow from the field: its ``name``; the ``type`` of its value, or of each in a list, by which
@@ -91,6 +94,7 @@ class Option:
     counted: bool = False
     negatable: bool = False
     writes: Writes | None = None
+    needs: str = ""
     with_shards: bool = False
     name: str = ""
     type: Any = str

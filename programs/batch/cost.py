@@ -27,7 +27,7 @@ from agenticiqa.programs.backends.models import image_tokens, plain_name
 from agenticiqa.programs.backends.prices import price_of
 from agenticiqa.programs.backends.providers import row_of
 from agenticiqa.programs.batch.job import Job, failure_text
-from agenticiqa.programs.errors import ImageError, ToolError
+from agenticiqa.programs.errors import AgenticIQAError, ToolError
 from agenticiqa.programs.fusion.tool_mean import rating_tools
 from agenticiqa.programs.images import ImageSource, path_of
 from agenticiqa.programs.images.loading import size_of
@@ -175,11 +175,11 @@ def estimate(config: Config, jobs: Iterable[Job]) -> Estimate:
             sizes = {"image": size, "reference": size if is_sized else within(size_of(job.reference), config.max_side)}
             if isinstance(costs, ToolError):
                 raise costs
-        except (ImageError, ToolError) as error:
+        except AgenticIQAError as error:  # also of an image at an address that cannot be reached
             result.refused.append(failure_text(job, error))
             continue
         result.questions += 1
-        images.add(path_of(job.image) or id(job.image))
+        images.add(path_of(job.image) or (job.name, id(job.image)))
         for stage, cost in costs.items():
             sources = [job.image if name == "image" else job.reference or job.image for name in cost.images]
             model = section_of(config, stage).backend

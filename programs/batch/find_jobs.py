@@ -153,7 +153,7 @@ def _rows_of(name: str, folder: Path, text: str) -> Iterator[tuple[str, Callable
     filled = [(f"line {number}", line.rstrip("\r")) for number, line in enumerate(lines, 1) if line.strip()]
     first = filled[0][1].strip() if filled else ""
     if first.startswith(("{", "[")) or not first:
-        yield from ((place, partial(_from_json, line)) for place, line in filled)
+        yield from ((place, partial(row_of_line, line)) for place, line in filled)
     elif is_name_of_image(first) or os.path.isfile(folder / first):
         yield from ((place, partial(_checked_row, {"image": line})) for place, line in filled)
     else:
@@ -174,7 +174,8 @@ def _csv_rows(name: str, text: str, first: str) -> Iterator[tuple[str, Callable[
         raise UserError(f"{name}: {error}") from error
 
 
-def _from_json(line: str) -> dict[str, Any]:
+def row_of_line(line: str | bytes) -> dict[str, Any]:
+    """Return the row of a JSON line after checking its types. Raises UserError for an invalid row."""
     try:
         row = json_value(line)
     except ValueError as error:

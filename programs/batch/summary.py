@@ -1,7 +1,7 @@
 """Write the summary of a run: how many images were assessed, skipped or failed, and with which settings."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,6 +13,17 @@ from agenticiqa.programs.result import is_unscored
 from agenticiqa.signatures.types import FROM_REJECTED
 
 SUFFIX = ".summary.json"
+
+
+def counts_of(rows: Collection[Row]) -> dict[str, int]:
+    """Return how many rows there are, and how many have an error, no score or answer, or an incomplete answer."""
+    assessed = [row for row in rows if "error" not in row]
+    return {
+        "images": len(rows),
+        "failed": len(rows) - len(assessed),
+        "unscored": sum(map(is_unscored, assessed)),
+        "incomplete": sum(row.get("probability_source") in FROM_REJECTED for row in assessed),
+    }
 
 
 @dataclass
@@ -42,9 +53,10 @@ class Summary:
 
     def count(self, row: Row) -> None:
         """Count the result of an image."""
+        counts = counts_of([row])
         self.assessed += 1
-        self.unscored += is_unscored(row)
-        self.incomplete += row.get("probability_source") in FROM_REJECTED
+        self.unscored += counts["unscored"]
+        self.incomplete += counts["incomplete"]
 
     @property
     def not_assessed(self) -> int:

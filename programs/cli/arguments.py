@@ -271,7 +271,7 @@ SUBMIT = (
     "submit the requests to a Batch API (half the price, answers within 24 hours). It works with openai, and with "
     "other servers that have the same API. To continue, also after Ctrl-C or a crash, "
 )
-DRY_RUN = Option("--dry-run", "print the expected calls, tokens and USD; send nothing")
+DRY_RUN = Option("--dry-run", "print the expected calls, tokens and USD; send nothing", with_shards=True)
 BATCHED = Option("--batch", f"{SUBMIT}run the same command again. `agenticiqa batches` lists the batches")
 RESUMED = replace(BATCHED, help=f"{SUBMIT}add --resume to the same command. `agenticiqa batches` lists the batches")
 
@@ -320,7 +320,8 @@ class AssessOptions(BatchedOptions, TableOptions):
         Option(
             "--jobs FILE",
             "assess the images listed in FILE (-: stdin): JSON lines or CSV with image and, optionally, query, "
-            "options and reference; or one path per line",
+            "options and reference; or one path per line. With --parquet, FILE is a .csv or .jsonl",
+            with_shards=True,
         ),
         INPUTS,
     ] = None
@@ -369,7 +370,7 @@ class AssessOptions(BatchedOptions, TableOptions):
         Option(
             "--parquet DIR",
             "write one Parquet file per shard of images into DIR, a folder or an address such as s3://... IMAGE "
-            "can then also be a glob, an s3:// or gs:// address, a .csv or .parquet table, a .tar shard or a "
+            "can then also be a glob, an s3:// or gs:// address, a .csv, .jsonl or .parquet table, a .tar shard or a "
             "folder saved with save_to_disk() of Hugging Face datasets. After an interruption, run the same "
             "command again to continue",
             writes=Writes.FOLDER,
@@ -379,7 +380,12 @@ class AssessOptions(BatchedOptions, TableOptions):
     ] = None
     shard_images: Annotated[
         int,
-        Option("--shard-images N", "put N images into each shard of --parquet (default: 256)", with_shards=True),
+        Option(
+            "--shard-images N",
+            "put N images into each shard of --parquet (default: 256)",
+            needs="--parquet DIR",
+            with_shards=True,
+        ),
         Ge(1),
     ] = 256
     engine: Annotated[
@@ -388,6 +394,7 @@ class AssessOptions(BatchedOptions, TableOptions):
             "--engine",
             "choose where --parquet runs (default: local). With ray, it runs on the Ray cluster at $RAY_ADDRESS (if "
             "not set, one is started here), and --workers is the number of worker processes",
+            needs="--parquet DIR",
             with_shards=True,
         ),
     ] = "local"
@@ -396,6 +403,7 @@ class AssessOptions(BatchedOptions, TableOptions):
         Option(
             "--in-flight N",
             "with --engine ray, send at most N requests to a server at a time, from all workers (default: no limit)",
+            needs="--engine ray",
             with_shards=True,
         ),
         Ge(1),
@@ -405,10 +413,21 @@ class AssessOptions(BatchedOptions, TableOptions):
         Option(
             "--resume",
             "skip images that already have a result in the --jsonl FILE, for the same image content, question and "
-            "settings",
-            with_shards=True,  # a run in shards always continues
+            "settings. --parquet always continues; with --resume, it also assesses images again that failed or have "
+            "no score",
+            with_shards=True,
         ),
     ] = False
+    limit: Annotated[
+        int | None,
+        Option(
+            "--limit N",
+            "assess only the first N images, for a quick trial. Without it, the same command then assesses the others "
+            "(add --resume with --jsonl)",
+            with_shards=True,
+        ),
+        Ge(1),
+    ] = None
     batch: Annotated[bool, RESUMED] = False
     save_maps: Annotated[Path | None, SAVE_MAPS] = None
     html: Annotated[Path | None, CONTACT_SHEET, OVERVIEW] = None

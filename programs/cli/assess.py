@@ -13,7 +13,7 @@ from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.cli import sinks
 from agenticiqa.programs.cli.arguments import AssessOptions
 from agenticiqa.programs.cli.card import print_result
-from agenticiqa.programs.cli.options import settings_from
+from agenticiqa.programs.cli.options import refuse_without_needed, settings_from
 from agenticiqa.programs.cli.output_paths import check_outputs
 from agenticiqa.programs.cli.overview import Overview, check_overview, replaces_results, wants_overview
 from agenticiqa.programs.cli.printable import print_error
@@ -27,6 +27,7 @@ def run(args: AssessOptions) -> int:
 
     Modules that one photo does not need (batches, pictures) are imported only if an option needs them.
     """
+    refuse_without_needed(args)
     if args.parquet:
         from agenticiqa.programs.cli import sharded
 
@@ -35,6 +36,7 @@ def run(args: AssessOptions) -> int:
     config, workers, limits = settings_from(args)
     question = (args.query, args.reference, args.resize_reference, args.options)
     inputs = read_jobs(args.jobs, *question) if args.jobs else find_jobs(args.images, *question)
+    inputs.jobs = inputs.jobs[: args.limit]
     print_error(*inputs.not_assessed)
     if not inputs.jobs:
         return USAGE
@@ -57,8 +59,6 @@ def run(args: AssessOptions) -> int:
 
 def check_options(args: AssessOptions) -> None:
     """Raise UserError for options that cannot be applied, before any image is read."""
-    if args.engine != "local":
-        raise UserError("--engine ray needs --parquet DIR: name the folder for its Parquet files")
     is_saved = args.jsonl not in (None, STDIN)
     if args.resume and not is_saved:
         raise UserError("--resume needs --jsonl FILE: name the file to continue")

@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from math import ceil
 from pathlib import Path
@@ -80,7 +80,7 @@ def at_batch_prices(config: Config) -> Config:
     return config.model_copy(update={name: cheaper(section) for name, section in config.sections.items()})
 
 
-def print_expected(args: BatchedOptions, config: Config, jobs: Sequence[Job], *, as_json: bool = False) -> None:
+def print_expected(args: BatchedOptions, config: Config, jobs: Iterable[Job], *, as_json: bool = False) -> None:
     """Print the expected cost of a dry run and the number of batches, given the limits of the providers."""
     print_models(config)
     expected = estimate(config, jobs)

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 from agenticiqa.configs import Config, FusionConfig, StageConfig, load_config
-from agenticiqa.configs.options import KEYS, SECTION_KEYS, Arguments, Option
+from agenticiqa.configs.options import KEYS, SECTION_KEYS, Arguments, Option, options_of
 from agenticiqa.programs.backends.choice import AMBIENT
 from agenticiqa.programs.backends.connect import address_shown, key_variable, located, stage_models, workers_for
 from agenticiqa.programs.backends.cores import available_cores
@@ -92,6 +92,16 @@ def given(args: Arguments, options: Iterable[Option], *, but: Collection[str] = 
         if (option.name in args.keys if option.key else getattr(args, option.name) != option.default)
     ]
     return [option.flags[0] for option in changed if option.flags[0] not in but]
+
+
+def refuse_without_needed(args: Arguments) -> None:
+    """Raise UserError if an option is given without the one that it needs."""
+    options = [option for option in options_of(type(args)) if option.flags]
+    present = given(args, options)
+    for option in options:
+        if option.needs and option.flags[0] in present and option.needs.split()[0] not in present:
+            flag = f"{option.flags[0]} {getattr(args, option.name)}"
+            raise UserError(f"{flag} needs {option.needs}: add it, or leave out {option.flags[0]}")
 
 
 def limits_from(args: RunOptions, config: Config) -> Limits:

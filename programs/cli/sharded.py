@@ -1,28 +1,32 @@
 """``agenticiqa assess ... --parquet DIR``: assess in shards, on this machine or on a Ray cluster."""
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
 
+from agenticiqa.configs import Config
 from agenticiqa.configs.options import options_of
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.connect import workers_for
+from agenticiqa.programs.backends.limits import Limits
 from agenticiqa.programs.backends.run_context import within
 from agenticiqa.programs.batch.plan_run import run_settings
 from agenticiqa.programs.batch.store import results_in
-from agenticiqa.programs.cli import render
+from agenticiqa.programs.cli import batching, render
 from agenticiqa.programs.cli.arguments import AssessOptions
 from agenticiqa.programs.cli.options import given, models_of, print_models, settings_from
 from agenticiqa.programs.cli.output_paths import check_outputs
 from agenticiqa.programs.cli.overview import check_overview, entries_in, show_all, wants_overview
 from agenticiqa.programs.cli.printable import print_error, print_note
-from agenticiqa.programs.cli.sinks import print_incomplete, print_unfitted
+from agenticiqa.programs.cli.sinks import print_incomplete, print_unfitted, print_unscored
 from agenticiqa.programs.cli.status import OK, SOME_FAILED, UNSCORED, worst
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import one_line
 from agenticiqa.programs.scale.names import written_in
-from agenticiqa.programs.scale.plan_shards import SharedQuestion
+from agenticiqa.programs.scale.open_shard import jobs_named
+from agenticiqa.programs.scale.plan_shards import LISTS, SharedQuestion
 from agenticiqa.programs.scale.run_shards import RunOfShards, assess_here, run_shards
-from agenticiqa.programs.scale.shard_assessor import ShardOutcome, ShardRun
+from agenticiqa.programs.scale.shard_assessor import MOST_FAILURES, Engine, ShardOutcome, ShardRun
 from agenticiqa.programs.scale.table import ShardFolder
 
 
@@ -31,31 +35,31 @@ def run(args: AssessOptions, folder: str) -> int:
     others = [option for option in options_of(type(args)) if not option.with_shards]
     if unsuitable := given(args, others):
         raise UserError(f"{unsuitable[0]} does not work with --parquet: leave it out, or use --jsonl")
+    names = (args.jobs,) if args.jobs else tuple(args.images)
+    if args.jobs and not args.jobs.lower().endswith(LISTS):
+        raise UserError(f"{args.jobs}: with --parquet, --jobs reads files with the suffix {' or '.join(LISTS)}")
     check_overview(args)
     config, workers, limits = settings_from(args)
+    question = SharedQuestion(args.query, tuple(args.options or ()) or None, args.reference, args.resize_reference)
+    if args.dry_run:
+        return _print_expected(args, config, names, question)
     check_outputs(args, (), config, written=written_in(folder))
     settings = run_settings(AgenticIQA.from_config(config), config)
     print_models(config)
-    question = SharedQuestion(args.query, tuple(args.options or ()) or None, args.reference, args.resize_reference)
-    shard_run = ShardRun(config, settings, question, folder, workers, tuple(args.images))
+    if args.engine == "ray":  # --workers is the number of processes, each of which assesses some images at a time
+        workers = 1 if config.is_offline else workers_for(models_of(config))
+    shard_run = ShardRun(config, settings, question, folder, workers, names, retry=args.resume)
+    shown: set[str] = set()  # failures, of which a second try of a shard repeats some
 
     def watch(outcomes: Iterator[ShardOutcome], count: int) -> Iterator[ShardOutcome]:
         for outcome in render.progress(outcomes, count, "shards"):
-            if outcome.broken:
-                print_error(one_line(outcome.broken))
+            new = [failure for failure in outcome.failures if failure not in shown][: MOST_FAILURES - len(shown)]
+            print_error(*new, *([one_line(outcome.broken)] if outcome.broken else []))
+            shown.update(new)
             yield outcome
 
-    if args.engine == "ray":
-        from agenticiqa.programs.scale.on_ray import ray_engine
-
-        at_a_time = (
-            1 if config.is_offline else workers_for(models_of(config))
-        )  # images that a worker assesses at a time
-        with ray_engine(limits, args.workers, args.in_flight) as engine:
-            ended = run_shards(replace(shard_run, workers=at_a_time), engine, args.shard_images, watch)
-    else:
-        with within(limits):
-            ended = run_shards(shard_run, assess_here, args.shard_images, watch)
+    with _engine(args, limits) as engine:
+        ended = run_shards(shard_run, engine, args.shard_images, watch, args.limit)
     status = _reported(ended, folder)
     rated = ended.figures["assessed"] - ended.figures["unscored"]
     queries = {} if args.options else {args.query: rated}
@@ -63,10 +67,30 @@ def run(args: AssessOptions, folder: str) -> int:
     return worst(status, _show_overview(args, folder, ended)) if wants_overview(args) else status
 
 
+@contextmanager
+def _engine(args: AssessOptions, limits: Limits) -> Iterator[Engine]:
+    if args.engine == "ray":
+        from agenticiqa.programs.scale.on_ray import ray_engine
+
+        with ray_engine(limits, args.workers, args.in_flight) as engine:
+            yield engine
+    else:
+        with within(limits):
+            yield assess_here
+
+
+def _print_expected(args: AssessOptions, config: Config, names: Sequence[str], question: SharedQuestion) -> int:
+    """Print the expected cost of a dry run, which reads each image's size, and what cannot be read."""
+    problems: list[str] = []
+    batching.print_expected(args, config, islice(jobs_named(names, question, problems), args.limit))
+    print_error(*map(one_line, problems))
+    return SOME_FAILED if problems else OK
+
+
 def _show_overview(args: AssessOptions, folder: str, ended: RunOfShards) -> int:
     """Show all results in the folder together, also those of earlier runs; return the status for them."""
     failed = [*ended.problems, *ended.set_aside.values()]
-    rows = ShardFolder(folder).rows() if ended.stamps else ()
+    rows = islice(ShardFolder(folder).rows(), args.limit) if ended.stamps else ()
     return show_all(args, entries_in(results_in(rows, failed), folder), failed)
 
 
@@ -75,11 +99,17 @@ def _reported(ended: RunOfShards, folder: str) -> int:
     for problem in ended.problems:
         print_error(one_line(problem))
     counts, again = ended.figures, f"; run the same command again to continue {folder}"
+    retry = "the same command with --resume"
     before = f" ({ended.assessed_before} shards were already finished)" if ended.assessed_before else ""
     print_note(
         f"{counts['assessed']} assessed, {counts['failed']} failed; {folder} has {counts['shards']} of "
         f"{len(ended.planned)} shards{before}"
     )
+    if counts["failed"]:
+        print_note(
+            f"{folder}: the column error has the reason of each failure; run {retry} to assess these images again"
+        )
+    print_unscored(counts["unscored"], counts["assessed"], retry)
     print_incomplete(counts["incomplete"])
     if ended.stopped_by:
         print_error(one_line(ended.stopped_by))

@@ -7,9 +7,11 @@ import io
 import os
 import tarfile
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from typing import IO, Any
 
 import pyarrow as pa
@@ -17,21 +19,27 @@ import pyarrow as pa
 from agenticiqa.configs.user_files import MOST_BYTES, MOST_PLAIN_BYTES
 from agenticiqa.programs.batch.find_jobs import image_column
 from agenticiqa.programs.batch.job import Job
-from agenticiqa.programs.errors import AgenticIQAError, ImageError, UserError
+from agenticiqa.programs.errors import AgenticIQAError, ImageError, OfImage, UserError
 from agenticiqa.programs.images import ImageSource, UndecodedImage, name_of
-from agenticiqa.programs.images.finding import BROKEN_LINK, LONGEST_SIGNATURE, installed_formats, unread_suffix
+from agenticiqa.programs.images.finding import (
+    BROKEN_LINK,
+    LONGEST_SIGNATURE,
+    installed_formats,
+    skipped_text,
+    unread_suffix,
+)
 from agenticiqa.programs.images.sources import read_image
 from agenticiqa.programs.questions.options import OptionsArgument
 from agenticiqa.programs.scale.image_tables import describe_table, read_rows
 from agenticiqa.programs.scale.places import WEB, open_place
-from agenticiqa.programs.scale.plan_shards import Shard, SharedQuestion, entry_of_row
+from agenticiqa.programs.scale.plan_shards import Shard, SharedQuestion, entry_of_row, plan_shards
 
 TRIES = 3  # attempts to read a remote image
 ROW_COLUMNS = ("query", "options", "reference", "resize_reference")
 FOUND = "success"  # img2dataset's status of a downloaded image
 
 
-class Unreachable(AgenticIQAError):
+class Unreachable(OfImage):
     """Raised when a remote image could not be read, for a temporary reason."""
 
 
@@ -66,7 +74,7 @@ class RemoteImage:
             except Exception as error:  # each store has its own exceptions
                 if attempt == TRIES:
                     why = f"{type(error).__name__}: {error}"
-                    raise Unreachable(f"{self.name}: could not be read in {TRIES} tries ({why})") from error
+                    raise Unreachable(f"could not be read in {TRIES} tries ({why})", self.name) from error
         raise AssertionError("the last attempt must return or raise an error")
 
 
@@ -97,6 +105,37 @@ def jobs_of(shard: Shard, question: SharedQuestion, skipped: Counter[str]) -> It
     except (OSError, EOFError, tarfile.TarError, pa.ArrowException, KeyError, ValueError) as error:
         text = str(error) or type(error).__name__
         raise BrokenShard(f"{shard.file}: {text.removeprefix(f'{shard.file}: ')}") from error
+
+
+def jobs_named(names: Iterable[str], question: SharedQuestion, problems: list[str]) -> Iterator[Job]:
+    """Yield the jobs of all shards of these names, and add to ``problems`` what a run would report about the files."""
+    skipped = Counter[str]()
+    for shard in plan_shards(names, question, problems):
+        try:
+            yield from jobs_of(shard, question, skipped)
+        except BrokenShard as error:
+            problems.append(str(error))
+    if skipped:
+        problems.append(f"skipped {skipped_text(skipped)}")
+
+
+def first_images(shards: Iterable[Shard], question: SharedQuestion, limit: int) -> Iterator[Shard]:
+    """Yield all shards, limited to the first ``limit`` images of all; tar files up to there are read to count them."""
+    for shard in shards:
+        size = _size(shard, question, limit + 1) if limit else 1
+        yield shard if size <= limit else replace(shard, limit=limit)
+        limit = max(limit - size, 0)
+
+
+def _size(shard: Shard, question: SharedQuestion, most: int) -> int:
+    """Return the number of images in a shard; counting a tar file ends at ``most``."""
+    if shard.kind != "tar":
+        return len(shard.entries) or shard.stop - shard.start
+    size = 0
+    with suppress(BrokenShard):
+        for _ in islice(jobs_of(shard, question, Counter()), most):
+            size += 1
+    return size
 
 
 def _of_images(shard: Shard, question: SharedQuestion) -> Iterator[Job]:

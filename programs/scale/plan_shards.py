@@ -4,7 +4,7 @@
 named                             a shard is                                                      an image is named
 ================================  ==============================================================  =================
 image, folder or glob of images   up to 256 of them, or 256 MB                                    by its path
-``.csv``                          up to 256 rows; columns as those of ``--jobs``, ``image`` first  by its path
+``.csv`` or ``.jsonl``            up to 256 rows; fields as those of ``--jobs``, ``image`` first   by its path
 ``.parquet``                      up to 256 rows; ``image`` is a path, or bytes                    path, or FILE#ROW
 ``.tar``, with or without an      one file, as img2dataset and WebDataset write them; an image     FILE/KEY.jpg
 index ``.parquet`` beside it      of the index that is not in it is a failed one
@@ -22,15 +22,15 @@ import io
 import logging
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from agenticiqa.programs.batch.csv_table import read_csv
-from agenticiqa.programs.batch.find_jobs import find_jobs, image_column, row_of_cells
+from agenticiqa.programs.batch.find_jobs import FIELDS, find_jobs, image_column, row_of_cells, row_of_line
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import digest
 from agenticiqa.programs.images.finding import OWN, READ, skipped_text
@@ -41,6 +41,7 @@ from agenticiqa.programs.scale.places import files_below, open_place, places_nam
 logger = logging.getLogger(__name__)
 
 IMAGES, BYTES = 256, 256 * 2**20  # the most images and bytes in a shard
+LISTS = (".csv", ".jsonl")  # suffixes of files that name one image per row
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,8 @@ class Shard:
     """A part of a run, of one ``kind``: "images", "tar" or "rows" (of Parquet, or of a saved data set).
 
     ``entries`` are the jobs of "images", each with ``image`` and its own fields. The other kinds have a ``file``, the
-    first row and the row after the last. ``stamp`` changes with the content.
+    first row and the row after the last. ``stamp`` changes with the content. This run assesses only the first ``limit``
+    images of the shard (``None``: all).
     """
 
     number: int
@@ -68,10 +70,11 @@ class Shard:
     start: int = 0
     stop: int = 0
     stamp: str = ""
+    limit: int | None = None
 
     def digest(self, question: SharedQuestion) -> str:
-        """Return the digest of the shard's images and questions, without its number."""
-        return digest([{**asdict(self), "number": 0}, asdict(question)])
+        """Return the digest of the shard's images and questions, without its number and limit."""
+        return digest([asdict(replace(self, number=0, limit=None)), asdict(question)])
 
 
 def plan_shards(
@@ -101,7 +104,7 @@ def _tables_at(place: str) -> list[str]:
     fs, path = open_place(place)
     try:
         if not fs.isdir(path):
-            return [place] if place.lower().endswith((".tar", ".parquet", ".csv")) else []
+            return [place] if place.lower().endswith((".tar", ".parquet", *LISTS)) else []
         listed = {str(entry).rpartition("/")[2] for entry in fs.ls(path, detail=False)}
     except OSError as error:
         raise UserError(f"{place}: cannot be listed ({error}); check the address and your permissions") from error
@@ -123,9 +126,10 @@ def _file(name: str, images: int) -> Iterator[dict[str, Any]]:
     try:
         if name.lower().endswith(".tar"):
             yield {"kind": "tar", "file": name, "stamp": stamp_of(fs.info(path))}
-        elif name.lower().endswith(".csv"):
+        elif name.lower().endswith(LISTS):
             with fs.open(path, "rb") as file:
-                yield from _csv(name, file, images)
+                entries = _from_csv(name, file) if name.lower().endswith(".csv") else _from_json_lines(name, file)
+                yield from ({"kind": "images", "entries": part} for part in _cut(entries, images))
         else:
             yield from _rows(name, images)
     except FileNotFoundError as error:
@@ -134,19 +138,31 @@ def _file(name: str, images: int) -> Iterator[dict[str, Any]]:
         raise UserError(f"{name}: cannot be read ({error})") from error
 
 
-def _csv(name: str, file: Any, images: int) -> Iterator[dict[str, Any]]:
+def _from_csv(name: str, file: Any) -> Iterator[dict[str, Any]]:
     try:
         table = read_csv(io.TextIOWrapper(file, "utf-8-sig", newline=""), name)
         column = image_column(name, table.columns)
-        entries = (_entry_of_line(name, place, row, column) for place, row in table.rows)
-        yield from ({"kind": "images", "entries": part} for part in _cut(entries, images))
+        for place, cells in table.rows:
+            yield _at_place(name, place, row_of_cells, cells, column)
     except (UnicodeDecodeError, csv.Error) as error:
         raise UserError(f"{name}: cannot be read as a CSV in UTF-8 ({error})") from error
 
 
-def _entry_of_line(table: str, place: str, cells: Mapping[str, str], column: str) -> dict[str, Any]:
+def _from_json_lines(name: str, file: Iterable[bytes]) -> Iterator[dict[str, Any]]:
+    for number, line in enumerate(file, 1):
+        if line.strip():
+            yield _at_place(name, f"line {number}", _fields_of_line, line)
+
+
+def _fields_of_line(line: bytes) -> dict[str, Any]:
+    row = row_of_line(line)
+    return {key: row[key] for key in (*FIELDS, "options") if row.get(key)}
+
+
+def _at_place(table: str, place: str, row_of: Callable[..., dict[str, Any]], *parts: Any) -> dict[str, Any]:
+    """Return the entry of a row that ``row_of`` reads; its errors name the place in the table."""
     try:
-        return entry_of_row(table, cells, column)
+        return _beside_table(table, row_of(*parts))
     except UserError as error:
         raise UserError(f"{table}: {place}: {error}") from error
 
@@ -221,7 +237,10 @@ def _is_index(name: str, held: set[str]) -> bool:
 
 def entry_of_row(table: str, cells: Mapping[str, Any], column: str) -> dict[str, Any]:
     """Return the job of a row; its paths are relative to the table's folder. Raises UserError as ``row_of_cells``."""
-    row = row_of_cells(cells, column)
+    return _beside_table(table, row_of_cells(cells, column))
+
+
+def _beside_table(table: str, row: Mapping[str, Any]) -> dict[str, Any]:
     return {**row, **{key: _beside(table, row[key]) for key in ("image", "reference") if key in row}}
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from agenticiqa.programs.batch.results_file import locked_by
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.finding import skipped_text
 from agenticiqa.programs.scale.names import PLAN, RUN, SUCCESS
-from agenticiqa.programs.scale.open_shard import BrokenShard, jobs_of
+from agenticiqa.programs.scale.open_shard import BrokenShard, first_images, jobs_of
 from agenticiqa.programs.scale.plan_shards import Shard, SharedQuestion, plan_shards
 from agenticiqa.programs.scale.shard_assessor import (
     Engine,
@@ -40,7 +41,10 @@ NO_FILE = (
 
 @dataclass
 class RunOfShards:
-    """The result of a run: the stamps of written shards, the reasons of shards ``set_aside``, and of an early end."""
+    """The result of a run: the stamps of written shards, the reasons of shards ``set_aside``, and of an early end.
+
+    ``again`` has the numbers of finished shards with images that are assessed again.
+    """
 
     planned: list[PlannedShard]
     problems: list[str]
@@ -48,12 +52,19 @@ class RunOfShards:
     stamps: dict[int, ShardStamp] = field(default_factory=dict)
     set_aside: dict[int, str] = field(default_factory=dict)
     stopped_by: str = ""
+    again: set[int] = field(default_factory=set)
+
+    def is_finished(self, shard: PlannedShard) -> bool:
+        """Return whether the file of a shard has all images that this run requests."""
+        stamp = self.stamps.get(shard.number)
+        if stamp is None or not stamp.complete:
+            return shard.limit == 0
+        return stamp.limit is None or (shard.limit is not None and shard.limit <= stamp.limit)
 
     @property
     def todo(self) -> list[PlannedShard]:
-        """The shards that have no complete file."""
-        finished = {number for number, stamp in self.stamps.items() if stamp.complete}
-        return [shard for shard in self.planned if shard.number not in finished]
+        """The shards with images that this run has still to assess."""
+        return [shard for shard in self.planned if shard.number in self.again or not self.is_finished(shard)]
 
     @property
     def unfinished(self) -> int:
@@ -75,11 +86,13 @@ def run_shards(
     engine: Engine,
     images: int,
     watch: Callable[[Iterator[ShardOutcome], int], Iterable[ShardOutcome]] = lambda outcomes, count: outcomes,
+    limit: int | None = None,
 ) -> RunOfShards:
     """Assess the images of ``run.names`` into ``run.output``, except finished shards, and write ``_SUCCESS``.
 
     A folder belongs to one set of names, question and settings. A shard is assessed again if images in it were added,
-    changed or removed. ``watch`` gets the outcomes of each try and their number, and returns the outcomes. Raises
+    changed or removed. ``watch`` gets the outcomes of each try and their number, and returns the outcomes. With
+    ``limit``, only the first images are assessed; a later run with a larger limit, or without one, continues. Raises
     UserError for a folder with other settings, a folder that another process writes to, and names without images.
     """
     folder = ShardFolder(run.output)
@@ -88,7 +101,9 @@ def run_shards(
             stack.enter_context(_locked(Path(folder.place)))
         _record_settings(folder, run, images)
         problems: list[str] = []
-        planned = _write_plan(folder, plan_shards(run.names, run.question, problems, images), run.question)
+        shards = plan_shards(run.names, run.question, problems, images)
+        shards = shards if limit is None else first_images(shards, run.question, limit)
+        planned = _write_plan(folder, shards, run.question)
         if not planned:
             raise UserError(
                 problems[0] if problems else "no images to assess: name images, folders, Parquet files or tar files"
@@ -96,12 +111,14 @@ def run_shards(
         result = RunOfShards(planned, problems)
         fingerprint = run_fingerprint(run.settings)
         result.stamps = _files_of(folder, planned, fingerprint)
-        for shard in planned:
-            stamp = result.stamps.get(shard.number)
-            if stamp and stamp.complete and not _is_current(folder, shard, run.question):
+        wanted = [shard for shard in planned if shard.limit != 0]
+        for shard in wanted:
+            if result.is_finished(shard) and not _is_current(folder, shard, run.question):
                 folder.remove(shard_name(shard.number))
                 del result.stamps[shard.number]
-        result.assessed_before = len(planned) - len(result.todo)
+        result.assessed_before = sum(map(result.is_finished, wanted))
+        if run.retry:
+            result.again = {shard.number for shard in wanted if _has_failures(result.stamps.get(shard.number))}
         for _ in range(TRIES):
             if result.stopped_by or not result.todo:
                 break
@@ -109,6 +126,7 @@ def run_shards(
             for outcome in watch(engine(run, result.todo), len(result.todo)):
                 result.stopped_by = result.stopped_by or outcome.stopped_by
                 result.set_aside.pop(outcome.number, None)
+                result.again.discard(outcome.number)
                 if outcome.broken:
                     result.set_aside[outcome.number] = outcome.broken
             # The written files count, not the engine's report: a worker may have stopped between the two.
@@ -124,7 +142,7 @@ def run_shards(
                 problems.append(f"{shard.file}: expected images in this file, found none")
         if skipped:
             problems.append(f"skipped {skipped_text(skipped)}")
-        if not result.todo:
+        if not result.todo and all(shard.limit is None for shard in planned):
             _write_success(folder, {**result.figures, "fingerprint": fingerprint})
         return result
 
@@ -158,11 +176,16 @@ def _is_current(folder: ShardFolder, planned: PlannedShard, question: SharedQues
         return True
     shard = Shard(**orjson.loads(folder.read(PLAN, planned.start, planned.end)))
     rows = {row["place"]: row for row in folder.of_shard(planned.number, ("place", "image_sha256", "reference_sha256"))}
-    jobs = enumerate(jobs_of(shard, question, Counter()))
+    jobs = enumerate(islice(jobs_of(shard, question, Counter()), planned.limit))
     try:
-        return all(is_unchanged(job, rows.pop(place, {})) for place, job in jobs) and not rows
+        are_unchanged = all(is_unchanged(job, rows.pop(place, {})) for place, job in jobs)
     except BrokenShard:
         return False
+    return are_unchanged and (not rows or planned.limit is not None)
+
+
+def _has_failures(stamp: ShardStamp | None) -> bool:
+    return stamp is not None and stamp.failed + stamp.unscored > 0
 
 
 def _write_plan(folder: ShardFolder, shards: Iterable[Shard], question: SharedQuestion) -> list[PlannedShard]:
@@ -173,7 +196,9 @@ def _write_plan(folder: ShardFolder, shards: Iterable[Shard], question: SharedQu
         end = 0
         for shard in shards:
             line = orjson.dumps(asdict(shard), option=orjson.OPT_APPEND_NEWLINE)
-            planned.append(PlannedShard(shard.number, shard.digest(question), end, end + len(line), shard.file))
+            planned.append(
+                PlannedShard(shard.number, shard.digest(question), end, end + len(line), shard.file, shard.limit)
+            )
             end += len(line)
             yield line
 

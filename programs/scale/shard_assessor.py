@@ -5,6 +5,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import islice
 from typing import Any
 
 import dspy
@@ -13,25 +14,27 @@ import orjson
 from agenticiqa.configs import Config
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.answer_cache import install
-from agenticiqa.programs.backends.limits import Limits
+from agenticiqa.programs.backends.limits import Halted, LimitReached, Limits
 from agenticiqa.programs.backends.run_context import current, within
 from agenticiqa.programs.batch.assess_many import assess_many
 from agenticiqa.programs.batch.fit_inputs import rows_with_fit_inputs
-from agenticiqa.programs.batch.job import Job, failed_row
+from agenticiqa.programs.batch.job import Job, failed_row, failure_text
 from agenticiqa.programs.batch.plan_run import fingerprint_of, hash_of
+from agenticiqa.programs.batch.results_file import UNSCORED, lacking
 from agenticiqa.programs.batch.stop_rule import StopRule
+from agenticiqa.programs.batch.summary import counts_of
 from agenticiqa.programs.errors import Unforeseen
 from agenticiqa.programs.images.files import digest
-from agenticiqa.programs.result import is_unscored
+from agenticiqa.programs.result_row import Row
 from agenticiqa.programs.scale.names import PLAN
 from agenticiqa.programs.scale.open_shard import BrokenShard, RemoteImage, Unreachable, jobs_of
 from agenticiqa.programs.scale.plan_shards import Shard, SharedQuestion
-from agenticiqa.programs.scale.table import SCHEMA, Row, ShardFolder, ShardStamp, row_of
-from agenticiqa.signatures.types import FROM_REJECTED
+from agenticiqa.programs.scale.table import SCHEMA, ShardFolder, ShardStamp, row_of
 
 logger = logging.getLogger(__name__)
 
 TEMPORARY = (dspy.LMError, Unreachable, Unforeseen)  # temporary failures
+MOST_FAILURES = 10  # failed images that the outcome of a shard names
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,8 @@ class ShardRun:
     """Settings shared by all workers of a run (picklable).
 
     ``output`` is the folder of the shards, ``workers`` the number of images that one worker assesses at a time.
-    ``make`` returns the program of the configuration. Relative paths are relative to ``folder``
+    ``make`` returns the program of the configuration. With ``retry``, images that failed or have no score are assessed
+    again, also in finished shards. Relative paths are relative to ``folder``
     (default: the current folder). ``names`` are the user's arguments.
     """
 
@@ -50,6 +54,7 @@ class ShardRun:
     workers: int
     names: tuple[str, ...] = ()
     folder: str = ""
+    retry: bool = False
     make: Callable[[Config], AgenticIQA] = AgenticIQA.from_config
 
 
@@ -57,23 +62,26 @@ class ShardRun:
 class ShardOutcome:
     """The outcome of a shard: its file is written, or ``broken`` has the reason in one line.
 
-    ``stopped_by`` is the error that ends the run; ``number`` is then -1.
+    ``stopped_by`` is the error that ends the run; ``number`` is then -1. ``failures`` has a line for each of the first
+    images that failed.
     """
 
     number: int
     broken: str = ""
     stopped_by: str = ""
+    failures: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class PlannedShard:
-    """A line of the plan: the number of a shard, its digest, its bytes in ``_plan.jsonl``, and its file, if any."""
+    """A line of the plan: the number of a shard, its digest, its bytes in ``_plan.jsonl``, its file, and its limit."""
 
     number: int
     digest: str
     start: int
     end: int
     file: str = ""
+    limit: int | None = None
 
 
 Engine = Callable[[ShardRun, Sequence[PlannedShard]], Iterator[ShardOutcome]]
@@ -90,14 +98,16 @@ class _OpenShard:
     broken: str = ""
     skipped: Counter[str] = field(default_factory=Counter)
     has_temporary_error: bool = False  # True if one of its rows has a temporary error
+    failures: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class _PlacedJob(Job):
-    """A job with its shard and its place in the shard."""
+    """A job with its shard, its place in the shard, and whether an earlier run gave it no score."""
 
     shard: int = 0
     place: int = 0
+    is_retry: bool = False
 
 
 class ShardAssessor:
@@ -161,21 +171,23 @@ class ShardAssessor:
             begun = {**state.rows}
             stop_rule.accepted |= bool(begun)
             try:
-                for place, job in enumerate(jobs_of(shard, self.run.question, state.skipped)):
+                for place, job in enumerate(islice(jobs_of(shard, self.run.question, state.skipped), shard.limit)):
                     if current().limits.halted.is_set():
                         return
-                    if place not in begun or not is_unchanged(job, begun[place]):
+                    is_kept = place in begun and is_unchanged(job, begun[place])
+                    is_retry = is_kept and self.run.retry and lacking(begun[place]) == UNSCORED
+                    if is_retry or not is_kept:
                         state.jobs += 1
-                        yield _PlacedJob(**vars(job), shard=shard.number, place=place)
+                        yield _PlacedJob(**vars(job), shard=shard.number, place=place, is_retry=is_retry)
             except BrokenShard as error:
                 state.broken = str(error)
             state.read = True
 
     def _kept(self, shard: Shard) -> dict[int, Row]:
-        """Return the assessed rows of a shard that an earlier run could not complete."""
+        """Return the assessed rows that an earlier run wrote into a shard."""
         stamp = self.folder.stamps([shard.number])[shard.number]
         own = run_fingerprint(self.run.settings), shard.digest(self.run.question)
-        if stamp is None or stamp.complete or (stamp.fingerprint, stamp.digest) != own:
+        if stamp is None or (stamp.fingerprint, stamp.digest) != own:
             return {}
         rows = self.folder.of_shard(shard.number, SCHEMA.names)
         return {columns["place"]: row_of(columns) for columns in rows if columns["error"] is None}
@@ -185,6 +197,10 @@ class ShardAssessor:
         row = outcome if isinstance(outcome, dict) else failed_row(outcome, job)
         if isinstance(outcome, Exception):
             state.has_temporary_error |= isinstance(outcome, TEMPORARY)
+            if len(state.failures) < MOST_FAILURES and not isinstance(outcome, LimitReached | Halted):
+                state.failures.append(failure_text(job, outcome))
+            if job.is_retry:  # an error does not replace a result
+                return
             row |= {"query": job.asked, "image_sha256": hash_of(job.image)}
             row["reference_sha256"] = None if job.reference is None else hash_of(job.reference)
         state.rows[job.place] = {**row, "run_fingerprint": fingerprint_of(job, self.run.settings)}
@@ -194,19 +210,17 @@ class ShardAssessor:
             if state.read and not state.jobs:
                 del under_way[number]
                 self._write(state, complete=not (state.has_temporary_error or state.broken))
-                yield ShardOutcome(number, state.broken)
+                yield ShardOutcome(number, state.broken, failures=state.failures)
 
     def _write(self, state: _OpenShard, *, complete: bool) -> None:
-        rows, shard = state.rows.values(), state.shard
+        shard = state.shard
         stamp = ShardStamp(
             run_fingerprint(self.run.settings),
             shard.digest(self.run.question),
-            images=len(rows),
-            failed=sum("error" in row for row in rows),
-            unscored=sum("error" not in row and is_unscored(row) for row in rows),
-            incomplete=sum(row.get("probability_source") in FROM_REJECTED for row in rows),
+            **counts_of(state.rows.values()),
             skipped=dict(state.skipped),
             complete=complete,
+            limit=shard.limit,
         )
         self.folder.write_shard(shard.number, state.rows, stamp)
 

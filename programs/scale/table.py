@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from agenticiqa.programs.batch.store import SavedLines, Store
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import write_atomically
-from agenticiqa.programs.result_row import AssessedRow
+from agenticiqa.programs.result_row import AssessedRow, Row
 from agenticiqa.programs.scale.names import is_shard_folder
 from agenticiqa.programs.scale.places import open_place
 
@@ -64,8 +64,6 @@ SCHEMA = pa.schema(
     ]
 )
 
-Row = dict[str, Any]
-
 
 @dataclass(frozen=True)
 class ShardStamp:
@@ -74,7 +72,8 @@ class ShardStamp:
     ``fingerprint`` identifies the run's settings, ``digest`` the shard's images and questions. There are ``images``
     rows; ``failed`` rows have an error, ``unscored`` rows have neither a score nor an answer, ``incomplete`` rows
     have a score from an incomplete answer of a model. ``skipped`` counts images in other formats. A shard that is not
-    ``complete`` lacks rows or has temporary errors, such as a limit or an unreachable server.
+    ``complete`` lacks rows or has temporary errors, such as a limit or an unreachable server. With ``limit``, only that
+    many images were requested (``--limit``).
     """
 
     fingerprint: str
@@ -84,6 +83,7 @@ class ShardStamp:
     unscored: int
     incomplete: int
     complete: bool
+    limit: int | None = None
     skipped: Mapping[str, int] = field(default_factory=dict)
 
 

@@ -17,6 +17,8 @@ from agenticiqa.programs.backends.run_context import within
 from agenticiqa.programs.batch.assess_many import assess_many
 from agenticiqa.programs.batch.cost import Estimate, StageEstimate, estimate, text_tokens
 from agenticiqa.programs.batch.job import Job
+from agenticiqa.programs.errors import OfImage
+from agenticiqa.programs.images import UndecodedImage
 from agenticiqa.programs.tools import toolbox
 from support.distortion_levels import scene
 from support.fake_server import Server, by_stage, fake_server, field_of, text_of
@@ -323,3 +325,22 @@ def test_token_counts_of_the_prompts_match_a_tokenizer(monkeypatch: pytest.Monke
     assert {name: both for name, both in counts.items() if abs(both[0] - both[1]) > max(5, 0.07 * both[1])} == {}
     tools = "\n".join(card.line() for card in toolbox().values())
     assert 0.85 < text_tokens(tools) / len(encode(tools)) < 1.05
+
+
+def test_an_image_at_an_address_that_cannot_be_reached_is_named_and_not_counted(tmp_path: Path) -> None:
+    class Remote:
+        name = "s3://bucket/a.png"
+
+        def read(self, size: int = -1) -> bytes:
+            raise OfImage("could not be read in 3 tries", self.name)
+
+    Image.fromarray(scene()).save(tmp_path / "b.png")
+    expected = estimate(Config(), [Job(Remote()), Job(tmp_path / "b.png")])
+    assert (expected.images, expected.refused) == (1, ["s3://bucket/a.png: could not be read in 3 tries"])
+
+
+def test_images_in_memory_are_counted_although_each_is_dropped_after_its_estimate(tmp_path: Path) -> None:
+    Image.fromarray(scene()).save(tmp_path / "a.png")
+    content = (tmp_path / "a.png").read_bytes()
+    jobs = (Job(UndecodedImage(f"a.tar/{number}.png", content)) for number in range(20))
+    assert estimate(Config(), jobs).images == 20

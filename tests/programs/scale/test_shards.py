@@ -90,6 +90,12 @@ def csv_of_paths(folder: Path) -> list[str]:
     return [f"album/{number}.png" for number in range(5)]
 
 
+def json_lines_of_paths(folder: Path) -> list[str]:
+    lines = [json.dumps({"image": f"{number}.png", "query": None, "mos": 3}) for number in range(5)]
+    (folder / "paths.jsonl").write_text("\n".join(lines))
+    return [f"album/{number}.png" for number in range(5)]
+
+
 def saved_data_set(folder: Path) -> list[str]:
     datasets = pytest.importorskip("datasets")
     images = [{"bytes": png(20 * number), "path": None} for number in range(5)]
@@ -136,6 +142,7 @@ KINDS: dict[str, tuple[str, Callable[[Path], list[str]]]] = {
     "paths": ("album/paths.parquet", table_of_paths),
     "bytes": ("album/images.parquet", table_of_images),
     "csv": ("album/paths.csv", csv_of_paths),
+    "json lines": ("album/paths.jsonl", json_lines_of_paths),
     "data set": ("album/saved", saved_data_set),
     "address": ("memory://bucket", in_memory),
     "glob of addresses": ("memory://bucket/*.png", in_memory),
@@ -436,9 +443,11 @@ def test_shards_are_cut_by_images_and_by_bytes(album: Path, monkeypatch: pytest.
         ("album/*.gif", "no file matches"),
         ("nope://bucket/a.tar", "Protocol not known"),
         ("words.csv", "expected a column image or path, found word"),
+        ("words.jsonl", "words.jsonl: line 2: image is a int, expected a str"),
     ],
 )
 def test_a_wrong_name_is_reported_in_one_line(name: str, message: str, album: Path) -> None:
     Path("words.csv").write_text("word\na\n")
+    Path("words.jsonl").write_text('{"image": "a.png"}\n{"image": 1}\n')
     with pytest.raises(UserError, match=message):
         run_of([name])
