@@ -68,7 +68,7 @@ class _Task:
 
 
 @dataclass(frozen=True)
-class _Run:
+class _TaskRun:
     """The run of one task; the tasks of a command share everything else."""
 
     args: EvaluateOptions
@@ -119,7 +119,7 @@ def run(args: EvaluateOptions) -> int:
     program = _scorer(args, args.scorer) if args.scorer else configured_program(config)
     for task in tasks:
         refuse_without_references(program, task.labels)
-    runs = [_Run(args, config, limits, splits, program, query, task) for task in tasks]
+    runs = [_TaskRun(args, config, limits, splits, program, query, task) for task in tasks]
     together = args.out / "combined.json" if args.out and len(runs) > 1 else None
     written = [file for each in runs for file in files_of(each.out)]
     check_outputs(args, jobs, config, written=[*written, together] if together else written)
@@ -180,7 +180,7 @@ def _scorer(args: EvaluateOptions, name: str) -> Scorer:
     return scorer_of(name, args.scorer_lower_is_better or None, args.shorter_side)
 
 
-def _evaluated(run: _Run) -> tuple[dict[str, Any], int]:
+def _evaluated(run: _TaskRun) -> tuple[dict[str, Any], int]:
     """Print, write and return the figures of one task, with the exit status."""
     rows = _assessed(run)
     about = _about(run)
@@ -200,7 +200,7 @@ def _evaluated(run: _Run) -> tuple[dict[str, Any], int]:
     return measured, UNSCORED if measured["unscored"] else OK
 
 
-def _assessed(run: _Run) -> SetRows:
+def _assessed(run: _TaskRun) -> SetRows:
     """Assess the unfinished images in the run's folder, and return the rows of all."""
     query, workers = run.query, run.args.workers
     if isinstance(run.program, Scorer):
@@ -213,7 +213,7 @@ def _assessed(run: _Run) -> SetRows:
             return assess_set(run.program, run.task.labels, results, query=query, workers=workers, watch=watched)
 
 
-def _about(run: _Run) -> dict[str, Any]:
+def _about(run: _TaskRun) -> dict[str, Any]:
     """Describe the run for its report; ``part`` says which part of the data set was assessed."""
     args, data, count = run.args, run.task.data, len(run.task.labels)
     part = f"first {count:,} of {len(data.labels):,}" if count < len(data.labels) else None
@@ -229,7 +229,7 @@ def _about(run: _Run) -> dict[str, Any]:
     }
 
 
-def _measured(run: _Run, rows: Iterable[Row]) -> dict[str, Any]:
+def _measured(run: _TaskRun, rows: Iterable[Row]) -> dict[str, Any]:
     """Return the figures of the rows; each scorer with the model counts the images that its prompts were tuned on."""
     config, program, scale = run.config, run.program, run.task.data.scale
     fusion = program.fusion if isinstance(program, AgenticIQA) else None
@@ -242,7 +242,7 @@ def _measured(run: _Run, rows: Iterable[Row]) -> dict[str, Any]:
     return measured
 
 
-def _report(run: _Run, measured: Mapping[str, Any]) -> None:
+def _report(run: _TaskRun, measured: Mapping[str, Any]) -> None:
     """Write the report, and print its first tables."""
     report, by = rating_report(measured), run.args.by
     tables = [*report.tables[: 3 if run.splits else 2]]

@@ -147,7 +147,7 @@ def test_the_first_failures_are_printed_and_assessed_again_on_request(
     assert len(failures) == MOST_FAILURES
     assert failures[0].startswith("agenticiqa: album/broken.png: expected an image, found text")
     assert "9 assessed, 11 failed; scores has 5 of 5 shards" in lines
-    assert "the same command with --resume to assess them again" in lines[-1]
+    assert "the same command with --resume to assess these images again" in lines[-1]
 
 
 def test_images_that_failed_or_have_no_score_are_assessed_again_on_request(

@@ -76,7 +76,7 @@ def test_report_writes_the_page_of_kept_results(two_runs: Path, capsys: pytest.C
     capsys.readouterr()
     assert main(["report", "../b", "--csv", "-"]) == 0
     assert capsys.readouterr().out.count("second/") == 8
-    for words in (["--latex", "-"], ["--name", "A"], ["../first"]):
+    for words in (["--mos-range", "1", "5"], ["--name", "A"], ["../first"]):
         assert main(["report", "../a.jsonl", *words]) == 2
         assert "results of assess have no MOS" in capsys.readouterr().err
     assert main(["report", "../a.jsonl", "--html", "../a.jsonl"]) == 2
