@@ -85,8 +85,8 @@ class AgenticIQA(SavedProgram):
             paper. By default, tools that the program itself chooses have weights in the tool mean.
         keep_history: Whether to keep DSPy's history (``dspy.inspect_history``, ``lm.history``); in it each image is
             replaced by its hash and size.
-        config: All other settings, such as ``Config(max_side=1024)``, and the backend of each stage, unless ``lm`` or
-            ``backend`` is given.
+        config: All other settings, such as ``Config(max_side=1024)``. Without ``lm`` and ``backend``, it also names the
+            backend of each stage, by default "offline".
 
     Attributes:
         frozen: The names of the predictors that optimizers do not see (see ``eval.optimize.freeze``).

@@ -171,10 +171,14 @@ def test_arguments_that_are_not_stages_or_models_are_refused(given: dict[str, An
         AgenticIQA(**given)
 
 
-@pytest.mark.parametrize("given", [{"backend": "offline", "price": "1,2"}, {"api_base": "http://h/v1"}])
-def test_settings_of_a_model_without_its_name_are_refused(given: dict[str, Any]) -> None:
+@pytest.mark.parametrize("config", [None, Config()])
+@pytest.mark.parametrize(
+    "given",
+    [{"backend": "offline", "price": "1,2"}, {"api_base": "http://h/v1"}, {"lm": "openai/m", "api_key_env": "K"}],
+)
+def test_settings_of_a_model_without_its_name_are_refused(given: dict[str, Any], config: Config | None) -> None:
     with pytest.raises(ConfigError, match="api_base, api_key_env and price need backend"):
-        AgenticIQA(**given, config=Config())
+        AgenticIQA(**given, config=config)
 
 
 def test_a_configuration_given_to_the_constructor_is_used_whole(photo: Path) -> None:
