@@ -9,13 +9,12 @@ from agenticiqa.configs import PlanRules
 from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.backends.run_context import current
 from agenticiqa.programs.errors import Unanswered, UnknownToolNamed, excerpt
-from agenticiqa.programs.events import event
 from agenticiqa.programs.images import LoadedImage, prompt_inputs
 from agenticiqa.programs.questions.options import question_part
 from agenticiqa.programs.questions.plain_rating import is_plain_rating
 from agenticiqa.programs.questions.query_type import detect_query_type
 from agenticiqa.programs.questions.regions import names_region
-from agenticiqa.programs.stages import protocols
+from agenticiqa.programs.stages import progress, protocols
 from agenticiqa.programs.stages.ask import CheckedPredict, Rejected
 from agenticiqa.programs.stages.plan_rules import as_written, enforce, plan_by_rules, plan_to_add, violations
 from agenticiqa.programs.stages.protocols import Planned, RejectedAnswers
@@ -122,18 +121,15 @@ class Planner(StageModule):
         except Unanswered as gave_up:
             rejected = gave_up.rejected_answers
             if isinstance(gave_up.last_answer, PlanAnswer) and self.rules == "fill":
-                self._log_fallback("the model gave no valid plan", "the last one was corrected")
+                progress.no_usable(self.ask.stage, "the model gave no valid plan", "; the last one was corrected")
                 return enforced(gave_up.last_answer, rejected)
             if self.fallback is None:
                 raise
-            self._log_fallback("the model gave no usable plan", "the offline planner made the plan")
+            why = "the model gave no usable plan"
+            progress.no_usable(self.ask.stage, why, "; the offline planner made the plan")
             planned = self.fallback(image=image, query=query, reference=reference, feedback=feedback)
             return Planned(planned.plan, rejected)
         return enforced(reply.answer, reply.rejected_answers)
-
-    def _log_fallback(self, reason: str, remedy: str) -> None:
-        fields = event("fallback", stage=self.ask.stage, reason=reason)
-        logger.warning("%s: %s; %s", self.ask.stage, reason, remedy, extra=fields)
 
 
 def tools_shown(rules: PlanRules, toolbox: Mapping[str, Tool], query: str, *, reference_given: bool) -> list[str]:

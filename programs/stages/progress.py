@@ -37,7 +37,7 @@ def log_started(image: LoadedImage, query: str, reference: LoadedImage | None, b
 def checked_reference(check: ReferenceCheck) -> None:
     """Log the reference check: a warning, unless the pair was aligned without problems."""
     level = logging.INFO if check.aligned else logging.WARNING
-    logger.log(level, check.sentence, extra=event("reference_checked", **check.model_dump(mode="json")))
+    _log("reference_checked", check.sentence, level=level, **check.model_dump(mode="json"))
 
 
 def planned(plan: PlannerOutput, seconds: float) -> None:
@@ -188,24 +188,27 @@ def answered(stage: str, attempt: int, spent: Spent, seconds: float) -> None:
 def rejected(turn: Mapping[str, Any], reasons: Sequence[str], seconds: float, evidence: str) -> None:
     """Log a rejected answer with the last of these reasons; ``evidence`` summarizes the model's input."""
     why = " for the same reason" if len(reasons) > 1 and reasons[-1] == reasons[-2] else f": {reasons[-1]}"
-    logger.warning(
-        "%s: attempt %d of %d rejected%s%s",
-        *(turn["stage"], turn["attempt"], turn["attempts"], why, f" (evidence: {evidence})" if evidence else ""),
-        extra=event("rejected", **turn, reason=reasons[-1], seconds=round(seconds, 3), evidence=evidence or None),
-    )
+    values = (turn["stage"], turn["attempt"], turn["attempts"], why, f" (evidence: {evidence})" if evidence else "")
+    fields = {**turn, "reason": reasons[-1], "seconds": round(seconds, 3), "evidence": evidence or None}
+    _log("rejected", "%s: attempt %d of %d rejected%s%s", *values, level=logging.WARNING, **fields)
 
 
 def unanswered(stage: str, attempts: int, last: str) -> None:
     """Log that no attempt was valid; the code that catches the error reports it."""
-    extra = event("unanswered", stage=stage, attempts=attempts)
-    logger.error("%s: the last answer was: %s", stage, last, extra=extra)
+    values = (stage, last)
+    _log("unanswered", "%s: the last answer was: %s", *values, level=logging.ERROR, stage=stage, attempts=attempts)
 
 
 def fell_back(stage: str, model: str, error: Exception) -> None:
     """Log that a model is unreachable after its retries, so the next one is asked."""
     why = next(iter(str(error).splitlines()), "").removeprefix(f"[{model}] ")
-    extra = event("fallback", stage=stage, model=model, reason=why)
-    logger.warning("%s: %s is unreachable (%s); asking the next model", stage, model, why, extra=extra)
+    sentence, fields = "%s: %s is unreachable (%s); asking the next model", {"model": model, "reason": why}
+    _log("fallback", sentence, stage, model, why, level=logging.WARNING, stage=stage, **fields)
+
+
+def no_usable(stage: str, reason: str, remedy: str) -> None:
+    """Log that no answer of a model was usable, and what is done instead."""
+    _log("fallback", "%s: %s%s", stage, reason, remedy, level=logging.WARNING, stage=stage, reason=reason)
 
 
 def done(result: dspy.Prediction, seconds: float) -> None:
@@ -224,7 +227,7 @@ def done(result: dspy.Prediction, seconds: float) -> None:
     )
 
 
-def _log(step: str, sentence: str, *values: Any, level: int = logging.INFO, **fields: Any) -> None:
+def _log(step: str, sentence: str, /, *values: Any, level: int = logging.INFO, **fields: Any) -> None:
     """Log a step: its sentence with the inserted values, and its fields (see ``events``)."""
     logger.log(level, sentence, *values, extra=event(step, **fields), stacklevel=2)
 

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 
 from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.errors import Unanswered
-from agenticiqa.programs.events import event
 from agenticiqa.programs.questions.query_type import detect_query_type
 from agenticiqa.programs.stages import progress
 from agenticiqa.programs.stages.ask import CheckedPredict
@@ -78,8 +77,7 @@ class Replan(StageModule):
         try:
             reply = self.judge(inputs=inputs, evidence=progress.evidence_summary(evidence))
         except Unanswered as gave_up:
-            fields = event("fallback", stage=gave_up.stage, reason="the model gave no usable decision")
-            logger.warning("replan: the model gave no usable decision, so the answer is final", extra=fields)
+            progress.no_usable(gave_up.stage, "the model gave no usable decision", ", so the answer is final")
             return ReplanVerdict(rejected_answers=gave_up.rejected_answers)
         reasons = [reply.answer.replan_reason] if reply.answer.need_replan else []
         return ReplanVerdict(reasons, reply.rejected_answers)
