@@ -28,9 +28,6 @@ _MEANINGS: tuple[tuple[int, str, type[lm15.ProviderError]], ...] = (
     (400, r"credit balance|billing|insufficient.{0,20}(quota|funds)", lm15.BillingError),
     (404, "", lm15.UnsupportedModelError),
     (405, "", lm15.UnsupportedModelError),
-    (409, "", lm15.ServerError),  # three temporary errors: a conflict with another request,
-    (421, "", lm15.ServerError),  # the wrong connection, a request that came too early
-    (425, "", lm15.ServerError),
     # Google writes "check your plan and billing" for limits per minute, too, which are temporary.
     (
         429,
@@ -39,6 +36,8 @@ _MEANINGS: tuple[tuple[int, str, type[lm15.ProviderError]], ...] = (
     ),
     (500, r"image input is not supported|mmproj", lm15.InvalidRequestError),
 )
+# Late, a conflict with another request, the wrong connection, a request that came too early, too many of them
+TEMPORARY = frozenset({408, 409, 421, 425, 429})
 BUSY = frozenset({429, 503, 529})
 LONGEST_HINT = 60.0  # seconds; a server that asks for more counts as unreachable
 NOT_THERE = "; check that the server is running and that its address is correct"
@@ -111,6 +110,11 @@ def is_loading(error: lm15.LM15Error) -> bool:
 def is_refused_connection(error: lm15.LM15Error) -> bool:
     """Return whether nothing listens at the address, as while a server restarts."""
     return isinstance(error, lm15.TransportError) and any(isinstance(e, ConnectionRefusedError) for e in causes(error))
+
+
+def is_temporary(status: int) -> bool:
+    """Return whether a request that got this HTTP status may succeed later."""
+    return status in TEMPORARY or status >= 500
 
 
 def is_retryable(error: BaseException) -> bool:
@@ -216,6 +220,8 @@ def _error_class(error: lm15.LM15Error, text: str, wait: float | None) -> type[l
     for status, words, kind in _MEANINGS:
         if error.status == status and not isinstance(error, kind) and re.search(words, message):
             return kind
+    if error.status in TEMPORARY and not isinstance(error, lm15.RETRYABLE_ERRORS):
+        return lm15.ServerError
     return None
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import httpx
 
 from agenticiqa.configs.yaml_json import json_value
-from agenticiqa.programs.backends.failures import masked, redacted
+from agenticiqa.programs.backends.failures import is_temporary, masked, redacted
 from agenticiqa.programs.backends.transport import proxy_for
 from agenticiqa.programs.backends.wire import SENT, Server, openai_client
 from agenticiqa.signatures.vocabulary import well_formed
@@ -61,11 +61,6 @@ class ServiceError(Exception):
     def is_temporary(self) -> bool:
         """Return whether the same request may succeed later."""
         return self.status is None or is_temporary(self.status)
-
-
-def is_temporary(status: int) -> bool:
-    """Return whether a request that got this HTTP status may succeed later."""
-    return status in (408, 409, 421, 425, 429) or status >= 500
 
 
 def framed(id: str) -> tuple[bytes, bytes]:

@@ -15,6 +15,8 @@ from agenticiqa.programs.backends.failures import (
     asked_to_wait,
     causes,
     classified,
+    is_retryable,
+    is_temporary,
     masked,
     readable_error,
     redacted,
@@ -46,6 +48,12 @@ def test_the_message_decides_where_the_status_is_misleading(
     assert type(error) is meant
     assert (error.status, error.provider, error.request_id) == (status, "p", "r")
     assert error.message.startswith(said)
+
+
+@pytest.mark.parametrize("status", [*range(400, 432), *range(500, 512), 529])
+def test_a_status_means_the_same_for_a_request_and_for_one_in_a_batch(status: int) -> None:
+    refused = lm15.OpenAIChatLM(api_key="k").normalize_error(status, '{"error": {"message": "no"}}')
+    assert is_retryable(classified(refused, 5, ())) == is_temporary(status)
 
 
 @pytest.mark.parametrize("kind", [lm15.InvalidRequestError, lm15.AuthError, lm15.RateLimitError])
