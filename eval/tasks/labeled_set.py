@@ -80,8 +80,7 @@ def labeled_images(
     root = archive_root(task.name, task.folder, task.source, root)
     every = read_task(task, root, partial=partial)
     if partial:
-        absent = set(missing_files(every))
-        every = [label for label in every if not absent & {label.image, label.reference}]
+        every = _present(task, every)
     labels = [*chosen_split(task.name, every, split, lambda label: label.split)]
     refuse_missing_files(task, labels)
     return LabeledSet(
@@ -92,6 +91,18 @@ def labeled_images(
         part=None if len(every) == task.count else f"{len(every):,} of {task.count:,}",
         note=other_files(task, root),
     )
+
+
+def _present(task: Task, labels: Sequence[LabeledImage]) -> list[LabeledImage]:
+    """Return the labels with their files on disk. Raises UserError if there are none."""
+    absent = set(missing_files(labels))
+    present = [label for label in labels if not absent & {label.image, label.reference}]
+    if not present:
+        raise UserError(
+            f"{task.name}: the files of all {len(labels):,} listed images are missing, such as {labels[0].image}; "
+            f"download {task.source}"
+        )
+    return present
 
 
 def own_images(data: Sequence[Path], root: Path | None, split: str | None, declared: Declared) -> LabeledSet:

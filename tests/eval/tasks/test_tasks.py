@@ -271,6 +271,10 @@ def test_rows_with_missing_files_are_skipped_in_a_partial_copy(tmp_path: Path) -
     (folder / "images/I02_01_05.png").unlink()
     found = labeled_images(Path("kadid10k"), tmp_path, None, partial=True)
     assert (len(found.labels), found.part) == (3, "3 of 10,125")
+    for file in (folder / "images").iterdir():
+        file.unlink()
+    with pytest.raises(UserError, match=r"^kadid10k: the files of all 4 listed images are missing, .*; download kad"):
+        labeled_images(Path("kadid10k"), tmp_path, None, partial=True)
     with pytest.raises(UserError, match="--partial applies only to public data sets"):
         labeled_images(tmp_path / "labels.csv", None, None, partial=True)
 
