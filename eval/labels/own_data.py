@@ -291,19 +291,27 @@ def _with_references(
             next(iter(references)),
         )
         rows = [(place, {name: text for name, text in row.items() if name != "reference"}) for place, row in rows]
+    found = _likely_references(files.title, images, others)
+    return [(place, {**row, "reference": found[place]} if place in found else row) for place, row in rows]
+
+
+def _likely_references(title: str, images: Mapping[str, Paths], others: Sequence[str]) -> dict[str, str]:
+    """Return the paths in the only one of ``others`` by place, if its name is like that of references.
+
+    Raises UserError for several columns of images, and for one of another name or of embedded images.
+    """
     if not others:
-        return rows
+        return {}
     paths = images[others[0]]
     if len(others) > 1 or not LIKE_REFERENCE.search(others[0]) or None in paths.values():
         raise UserError(
-            f"{files.title}: column {' and '.join(others)} has images, too. If they are the references, add "
+            f"{title}: column {' and '.join(others)} has images, too. If they are the references, add "
             f"--reference-column {shlex.quote(others[0])}, otherwise --reference-column {NO_REFERENCE}. To assess "
             "them, use --image-column"
         )
     ignored = f"--reference-column {NO_REFERENCE}"
-    logger.warning("%s: references are in column %s; to ignore them, add %s", files.title, others[0], ignored)
-    by_place = {place: path for place, path in paths.items() if path}
-    return [(place, {**row, "reference": by_place[place]} if place in by_place else row) for place, row in rows]
+    logger.warning("%s: references are in column %s; to ignore them, add %s", title, others[0], ignored)
+    return {place: path for place, path in paths.items() if path}
 
 
 def _has_other_images(files: NamedFiles, rows: Sequence[tuple[str, Mapping[str, str]]], paths: Paths) -> bool:
