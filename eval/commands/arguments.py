@@ -22,6 +22,7 @@ from agenticiqa.programs.cli.arguments import (
     BatchedOptions,
     CompareImagesOptions,
     LoggedOptions,
+    ModelOptions,
     RunOptions,
     TableOptions,
 )
@@ -182,8 +183,8 @@ class LabelOptions(Arguments):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ProgramOptions(RunOptions):
-    """The options of ``evaluate`` that a scorer does not use."""
+class ProgramOptions(ModelOptions):
+    """The options of ``evaluate`` that a scorer does not use, apart from those of logging and of the cache."""
 
     query: Annotated[str, QUERY] = DEFAULT_QUERY
     keys: Annotated[Mapping[str, Any], Keys((*OF_MODELS, FusionKey), (MODELS,))] = field(default_factory=dict)

@@ -45,6 +45,7 @@ from agenticiqa.programs.backends.run_context import within
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.results_file import ResultsFile, Row
 from agenticiqa.programs.cli import render
+from agenticiqa.programs.cli.arguments import LoggedOptions
 from agenticiqa.programs.cli.batching import check_batches, print_expected, within_batches
 from agenticiqa.programs.cli.options import config_from, given, limits_from, workers_from
 from agenticiqa.programs.cli.output_paths import check_outputs
@@ -175,7 +176,8 @@ def _baselines(args: EvaluateOptions, config: Config, labels: Sequence[LabeledIm
 
 
 def _scorer(args: EvaluateOptions, name: str) -> Scorer:
-    if unsuitable := given(args, options_of(ProgramOptions), but=["--no-cache", "--max-calls", "--max-usd"]):
+    logging = [option.flags[0] for option in options_of(LoggedOptions)]
+    if unsuitable := given(args, options_of(ProgramOptions), but=["--no-cache", *logging]):
         raise UserError(f"--scorer replaces the program, so {unsuitable[0]} has no effect: remove it")
     return scorer_of(name, args.scorer_lower_is_better or None, args.shorter_side)
 
