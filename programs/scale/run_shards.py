@@ -118,7 +118,7 @@ def run_shards(
                 del result.stamps[shard.number]
         result.assessed_before = sum(map(result.is_finished, wanted))
         if run.retry:
-            result.again = {shard.number for shard in wanted if _has_failures(result.stamps.get(shard.number))}
+            result.again = {shard.number for shard in wanted if _may_improve(shard, result.stamps.get(shard.number))}
         for _ in range(TRIES):
             if result.stopped_by or not result.todo:
                 break
@@ -184,8 +184,9 @@ def _is_current(folder: ShardFolder, planned: PlannedShard, question: SharedQues
     return are_unchanged and (not rows or planned.limit is not None)
 
 
-def _has_failures(stamp: ShardStamp | None) -> bool:
-    return stamp is not None and stamp.failed + stamp.unscored > 0
+def _may_improve(shard: PlannedShard, stamp: ShardStamp | None) -> bool:
+    """Return whether the file of a shard has images without a score, and none beyond those that this run requests."""
+    return stamp is not None and stamp.failed + stamp.unscored > 0 and stamp.limit == shard.limit
 
 
 def _write_plan(folder: ShardFolder, shards: Iterable[Shard], question: SharedQuestion) -> list[PlannedShard]:

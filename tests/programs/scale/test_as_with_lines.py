@@ -175,6 +175,9 @@ def test_images_that_failed_or_have_no_score_are_assessed_again_on_request(
     assert assess("shards") == 1
     assert (state["asked"], capsys.readouterr().err.count("with --resume")) == (0, 2)
     state.update(is_gone=True)
+    assert assess("shards", "--resume", "--limit", "3") == 1
+    assert (state["asked"], len(images_in("shards"))) == (0, 9), "a limit does not shorten a finished shard"
+    capsys.readouterr()
     assert assess("shards", "--resume") == 1
     assert "1 of 8 images have no score" in capsys.readouterr().err, "an error does not replace a result"
     assert state["asked"] == 2
