@@ -28,7 +28,9 @@ def run(args: ReportOptions) -> int:
     check_outputs(args)
     if saved := [place for place in args.runs if holds_results(place)]:
         if len(saved) < len(args.runs) or args.name or args.mos_range:
-            raise UserError(f"{saved[0]}: results of assess have no MOS; name only such results, without --name and --mos-range")
+            raise UserError(
+                f"{saved[0]}: results of assess have no MOS; name only such results, without --name and --mos-range"
+            )
         return _show_results(args)
     folders = [*dict.fromkeys(args.runs)]
     runs = [read_run(folder, name) for folder, name in zip(folders, names_of(folders, args.name or ()), strict=True)]
