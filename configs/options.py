@@ -35,6 +35,28 @@ class Effect(Enum):
     NONE = auto()
 
 
+@dataclass(frozen=True)
+class Follows:
+    """The mark of a key of a section that means something only together with another key, such as an address.
+
+    A section that sets one of the ``leaders`` itself does not take over this key from the top of the configuration.
+    """
+
+    leaders: tuple[str, ...]
+
+
+class Of(Enum):
+    """The mark of a key that is replaced or taken over together with others.
+
+    Attributes:
+        SERVER: The key is about the server, so that the section ``levels`` takes it over.
+        PROFILE: A fusion profile sets the value instead.
+    """
+
+    SERVER = auto()
+    PROFILE = auto()
+
+
 class Writes(Enum):
     """What a command writes to the place that an option names; all other files and folders are read.
 
@@ -286,6 +308,7 @@ class RequestKeys:
         ),
         Ge(SHORTEST),
         Effect.NONE,
+        Of.SERVER,
     ] = None
     max_tokens: Annotated[
         int,

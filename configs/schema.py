@@ -12,7 +12,7 @@ from annotated_types import Ge
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from agenticiqa.configs.backend_names import with_dot
-from agenticiqa.configs.options import AdapterKey, Effect, ImageSettings, ModelKeys, RequestKeys
+from agenticiqa.configs.options import AdapterKey, Effect, Follows, ImageSettings, ModelKeys, Of, RequestKeys
 from agenticiqa.configs.spelling import did_you_mean
 from agenticiqa.configs.user_files import text_of_yaml
 from agenticiqa.configs.yaml_json import yaml_value
@@ -20,17 +20,7 @@ from agenticiqa.configs.yaml_json import yaml_value
 VARIABLE = "AGENTICIQA_CONFIG"
 DEFAULT, PAPER = "model_backends", "paper"
 STAGES = ("planner", "executor", "summarizer", "replan")
-SERVER_KEYS = {"backend", "api_base", "api_key_env", "seed", "timeout", "max_retries", "price"}
-FALLBACK_KEYS = {"fallback_backend", "fallback_api_base", "fallback_api_key_env"}
-OF_ANOTHER = {  # keys at the top that a section does not take over if it has this key
-    "backend": {"api_base", "api_key_env", "price", *FALLBACK_KEYS},
-    "api_base": {"api_key_env"},
-    "fallback_backend": FALLBACK_KEYS,
-    "fallback_api_base": {"fallback_api_key_env"},
-}
 LEVELS_NEED = "--mode levels needs a model: name one with --backend, or in the section levels of the configuration"
-
-BY_PROFILE = {"eta", "model_error", "mean"}  # keys of the fusion that a profile replaces
 
 BackendName = Annotated[str, AfterValidator(with_dot)]
 LevelsPrompt = Literal["q-realign", "q-align", "onealign", "deqa-score"]
@@ -69,16 +59,31 @@ class RunSection(Section):
             )
 
     @classmethod
-    def keys_with(cls, effect: Effect) -> set[str]:
-        """Return the keys that declare this effect on results.
+    def keys_with(cls, mark: Effect | Of) -> set[str]:
+        """Return the keys that have this mark.
 
         Args:
-            effect: The effect.
+            mark: The effect on results, or what the key belongs to.
 
         Returns:
             The names of the keys.
         """
-        return {name for name, field in cls.model_fields.items() if effect in field.metadata}
+        return {name for name, field in cls.model_fields.items() if mark in field.metadata}
+
+    @classmethod
+    def keys_following(cls, leader: str) -> set[str]:
+        """Return the keys that mean something only together with this key.
+
+        Args:
+            leader: The name of the key.
+
+        Returns:
+            The names of the keys.
+        """
+        marks = {
+            name: [m for m in field.metadata if isinstance(m, Follows)] for name, field in cls.model_fields.items()
+        }
+        return {name for name, follows in marks.items() if any(leader in mark.leaders for mark in follows)}
 
     def recorded(self) -> dict[str, Any]:
         """Return what a run records of this section by value.
@@ -130,23 +135,25 @@ class StageConfig(RunSection, RequestKeys):
     ``api_key_env`` names; without ``api_key_env``, no key is sent.
     """
 
-    backend: Annotated[BackendName, Effect.ON_RESULTS] = "offline"
-    api_base: Annotated[str | None, Effect.NONE] = None
-    api_key_env: Annotated[str | None, Effect.NONE] = None
-    fallback_backend: Annotated[BackendName | None, Effect.ON_RESULTS] = None
-    fallback_api_base: Annotated[str | None, Effect.NONE] = None
-    fallback_api_key_env: Annotated[str | None, Effect.NONE] = None
+    backend: Annotated[BackendName, Effect.ON_RESULTS, Of.SERVER] = "offline"
+    api_base: Annotated[str | None, Effect.NONE, Of.SERVER, Follows(("backend",))] = None
+    api_key_env: Annotated[str | None, Effect.NONE, Of.SERVER, Follows(("backend", "api_base"))] = None
+    fallback_backend: Annotated[BackendName | None, Effect.ON_RESULTS, Follows(("backend",))] = None
+    fallback_api_base: Annotated[str | None, Effect.NONE, Follows(("backend", "fallback_backend"))] = None
+    fallback_api_key_env: Annotated[
+        str | None, Effect.NONE, Follows(("backend", "fallback_backend", "fallback_api_base"))
+    ] = None
     temperature: Annotated[float | None, Effect.ON_RESULTS] = Field(
         default=0.0, ge=0, le=2, description="null: the default of the model"
     )
     top_p: Annotated[float | None, Effect.ON_RESULTS] = Field(default=None, gt=0, le=1)
-    seed: Annotated[int | None, Effect.ON_RESULTS] = Field(default=None, ge=0)
-    max_retries: Annotated[int, Effect.NONE] = Field(
+    seed: Annotated[int | None, Effect.ON_RESULTS, Of.SERVER] = Field(default=None, ge=0)
+    max_retries: Annotated[int, Effect.NONE, Of.SERVER] = Field(
         default=3, ge=0, description="retries after an error of the network or server"
     )
     structured_outputs: Annotated[StructuredOutputs, Effect.ON_RESULTS] = "auto"
     logprobs: Annotated[Literal["auto"] | bool, Effect.ON_RESULTS] = "auto"
-    price: Annotated[Price | None, Effect.NONE] = None
+    price: Annotated[Price | None, Effect.NONE, Of.SERVER, Follows(("backend",))] = None
 
     @property
     def is_offline(self) -> bool:
@@ -229,13 +236,13 @@ class FusionConfig(RunSection):
     excludes these keys. ``fusion: FILE`` is a short form. A relative path starts at the configuration's folder.
     """
 
-    eta: Annotated[float | None, Effect.ON_RESULTS] = Field(
+    eta: Annotated[float | None, Effect.ON_RESULTS, Of.PROFILE] = Field(
         default=None, ge=0, description="1 / (2 s^2); s: standard error of the tool mean in levels"
     )
-    model_error: Annotated[float | None, Effect.ON_RESULTS] = Field(
+    model_error: Annotated[float | None, Effect.ON_RESULTS, Of.PROFILE] = Field(
         default=None, ge=0, description="standard error of the model's rating in levels"
     )
-    mean: Annotated[Literal["plain"] | None, Effect.ON_RESULTS] = Field(
+    mean: Annotated[Literal["plain"] | None, Effect.ON_RESULTS, Of.PROFILE] = Field(
         default=None, description="plain: every executed tool counts equally in the tool mean"
     )
     profile: Annotated[str | None, Effect.BY_CONTENT] = Field(
@@ -251,14 +258,14 @@ class FusionConfig(RunSection):
 
     @model_validator(mode="after")
     def _profile_stands_alone(self) -> "FusionConfig":
-        if self.profile is not None and (others := sorted(self.model_fields_set & BY_PROFILE)):
+        if self.profile is not None and (others := sorted(self.model_fields_set & self.keys_with(Of.PROFILE))):
             raise ValueError(f"the fusion profile already sets these values: remove {' and '.join(others)}")
         return self
 
     @property
     def has_errors(self) -> bool:
         """Whether the errors are set, by a profile or by hand."""
-        return any(getattr(self, key) is not None for key in ("profile", *BY_PROFILE))
+        return any(getattr(self, key) is not None for key in ("profile", *self.keys_with(Of.PROFILE)))
 
     def with_errors(self, other: "FusionConfig") -> "FusionConfig":
         """Return this rule and its parameters with the errors or the profile of another section, and what else it sets.
@@ -269,7 +276,7 @@ class FusionConfig(RunSection):
         Returns:
             The changed section.
         """
-        unset = dict.fromkeys(("profile", *BY_PROFILE))
+        unset = dict.fromkeys(("profile", *self.keys_with(Of.PROFILE)))
         return self.model_copy(update={**unset, **other.model_dump(exclude_unset=True)})
 
 
@@ -347,7 +354,7 @@ class Config(RunSection, AdapterKey, ModelKeys, ImageSettings):  # type: ignore[
         if backend is None:
             return self
         model = checked(StageConfig, {"backend": backend, **server}, f"backend {backend}")
-        changes = {key: getattr(model, key) for key in ("backend", *OF_ANOTHER["backend"])}
+        changes = {key: getattr(model, key) for key in ("backend", *StageConfig.keys_following("backend"))}
         return self.model_copy(update={name: s.model_copy(update=changes) for name, s in self.sections.items()})
 
     def with_request_keys(self, values: Mapping[str, object]) -> "Config":
@@ -361,7 +368,7 @@ class Config(RunSection, AdapterKey, ModelKeys, ImageSettings):  # type: ignore[
         Returns:
             The changed configuration.
         """
-        of_levels = {key: value for key, value in values.items() if key in SERVER_KEYS}
+        of_levels = {key: value for key, value in values.items() if key in StageConfig.keys_with(Of.SERVER)}
         changed = {
             name: section.model_copy(update=of_levels if name == "levels" else values)
             for name, section in self.sections.items()
@@ -411,7 +418,7 @@ class Config(RunSection, AdapterKey, ModelKeys, ImageSettings):  # type: ignore[
         if self.mode == "levels":
             if self.levels is None and self.summarizer.is_offline:
                 raise ConfigError(LEVELS_NEED)
-            server = self.summarizer.model_dump(include=SERVER_KEYS)
+            server = self.summarizer.model_dump(include=StageConfig.keys_with(Of.SERVER))
             changes |= {
                 "planner": PlannerConfig(),
                 "summarizer": SummarizerConfig(),
@@ -510,8 +517,8 @@ def _with_keys_for_all_stages(value: dict[str, Any], name: str) -> dict[str, Any
         section = value.get(stage) or {}
         own = section.model_dump(exclude_unset=True) if isinstance(section, StageConfig) else section
         if isinstance(own, Mapping):  # otherwise an error of the model
-            others = set().union(*(keys for key, keys in OF_ANOTHER.items() if key in own))
-            wanted = common.keys() & SERVER_KEYS if stage == "levels" else common.keys()
+            others = set().union(*map(StageConfig.keys_following, own))
+            wanted = common.keys() & StageConfig.keys_with(Of.SERVER) if stage == "levels" else common.keys()
             changed[stage] = {**{key: common[key] for key in wanted - others}, **own}
     return changed
 
