@@ -75,7 +75,8 @@ def killed(config: Config) -> AgenticIQA:
 def album(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     pytest.importorskip("ray", reason="the extra ray is not installed")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+    root = str(Path(__file__).parents[3])  # from where workers import this module
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([*sys.path, root]))
     (tmp_path / "album").mkdir()
     for number in range(10):
         (tmp_path / "album" / f"{number}.png").write_bytes(png(20 * number))
