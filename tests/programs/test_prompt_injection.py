@@ -47,8 +47,8 @@ def assessed(image: Path, query: str, attack: str | None, in_photo: bool = False
 
 
 @pytest.mark.parametrize(("text", "in_photo"), [*((text, False) for text in TEXTS), (TEXTS[0], True)])
-def test_an_obeying_model_moves_the_score_less_than_its_level(examples: Path, text: str, in_photo: bool) -> None:
-    photo = examples / "chelsea_noise.png"
+def test_an_obeying_model_moves_the_score_less_than_its_level(half_examples: Path, text: str, in_photo: bool) -> None:
+    photo = half_examples / "chelsea_noise.png"
     honest, _ = assessed(photo, RATE, None)
     attacked, _ = assessed(photo, RATE if in_photo else f"{RATE} {text}", text, in_photo)
     levels = [sum(int(level) * share for level, share in found.quality_probs.items()) for found in (honest, attacked)]
@@ -56,12 +56,12 @@ def test_an_obeying_model_moves_the_score_less_than_its_level(examples: Path, te
     assert "differs strongly from the tool mean" in attacked.quality_reasoning
 
 
-def test_file_names_and_metadata_reach_no_prompt(examples: Path, tmp_path: Path) -> None:
+def test_file_names_and_metadata_reach_no_prompt(half_examples: Path, tmp_path: Path) -> None:
     info, exif, photo = PngInfo(), Image.Exif(), tmp_path / f"{TEXTS[0]}.png"
     for key, tag in (("Description", 270), ("Artist", 315), ("Comment", 37510)):
         info.add_itxt(key, TEXTS[1])
         exif[tag] = TEXTS[1]
-    Image.open(examples / "chelsea_noise.png").save(photo, pnginfo=info, exif=exif)
+    Image.open(half_examples / "chelsea_noise.png").save(photo, pnginfo=info, exif=exif)
     result, engine = assessed(photo, RATE, None)
     assert result.quality_score < 3
     prompts = " ".join(map(text_of, engine.bodies))
