@@ -1,6 +1,7 @@
 """Read the stage, the fields and the images of the program's chat requests. Standard library only."""
 
 import base64
+import json
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -54,3 +55,9 @@ def field_of(request: Body, name: str) -> str:
 def has_field(request: Body, name: str) -> bool:
     """Return whether one input field is given in the last message."""
     return f"[[ ## {name} ## ]]\n" in text_of(request["messages"][-1])
+
+
+def pairs(request: Body) -> list[tuple[str, str]]:
+    """Return the (region, distortion) pairs in the request."""
+    asked = json.loads(field_of(request, "distortion_set"))
+    return [(region, name) for region, names in asked.items() for name in names]

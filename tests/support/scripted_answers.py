@@ -8,7 +8,8 @@ from typing import Any
 from agenticiqa.configs import Config, ExecutorConfig, PlannerConfig, StageConfig
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.signatures.vocabulary import LEVELS
-from support.fake_server import Answer, Server, field_of
+from support.chat_request import field_of, pairs
+from support.fake_server import Answer, Server
 from support.loopback import Body, Reply, spoken
 
 RATE = "Rate the perceptual quality of this snapshot."  # unlike the default question, it is planned by the model
@@ -62,12 +63,6 @@ def detect(request: Body) -> dict[str, Any]:
     """Return blur in every requested region."""
     scope = json.loads(field_of(request, "query_scope"))
     return {"distortion_set": [{"region": region, "distortions": ["Blurs"]} for region in scope]}
-
-
-def pairs(request: Body) -> list[tuple[str, str]]:
-    """Return the (region, distortion) pairs in the request."""
-    asked = json.loads(field_of(request, "distortion_set"))
-    return [(region, name) for region, names in asked.items() for name in names]
 
 
 def analyse(severity: str) -> Any:

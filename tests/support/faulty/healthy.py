@@ -10,10 +10,8 @@ import math
 import re
 from typing import Any
 
-from support.chat_request import field_of, images_of, output_field_of, stage_of, text_of
-from support.loopback import tokens
-
-Body = dict[str, Any]
+from support.chat_request import field_of, images_of, output_field_of, pairs, stage_of, text_of
+from support.loopback import Body, Reply, chat_completion, tokens
 
 LEVELS = ("Bad", "Poor", "Fair", "Good", "Excellent")
 CATEGORIES = ("Blurs", "Noise", "Compression", "Contrast", "Sharpness")
@@ -48,22 +46,9 @@ def completion(request: Body) -> Body:
         choices = {LEVELS[level_of(mark) - 1]: {LEVELS[n - 1]: log for n, log in logs_of(mark).items()}}
         most = int(request.get("top_logprobs") or 0)
         entries = [{**entry, "top_logprobs": entry["top_logprobs"][:most]} for entry in tokens(content, choices)]
-    choice: Body = {
-        "index": 0,
-        "message": {"role": "assistant", "content": content},
-        "logprobs": entries and {"content": entries},
-        "finish_reason": "stop",
-    }
-    asked = len(text_of(request)) // 4 + 300 * len(images_of(request))
-    given = len(content) // 4
-    return {
-        "id": "chatcmpl-test",
-        "object": "chat.completion",
-        "created": 1763700000,
-        "model": MODEL,
-        "choices": [choice],
-        "usage": {"prompt_tokens": asked, "completion_tokens": given, "total_tokens": asked + given},
-    }
+    usage = (len(text_of(request)) // 4 + 300 * len(images_of(request)), len(content) // 4)
+    answer: Body = json.loads(chat_completion(Reply(content, logprobs=entries, usage=usage), MODEL))
+    return answer
 
 
 def written(request: Body) -> Any:
@@ -119,12 +104,6 @@ def written(request: Body) -> Any:
         case "decision":
             return {"need_replan": False, "replan_reason": ""}
     return {}
-
-
-def pairs(request: Body) -> list[tuple[str, str]]:
-    """Return the (region, distortion) pairs in the request."""
-    asked = json.loads(field_of(request, "distortion_set"))
-    return [(region, kind) for region, kinds in asked.items() for kind in kinds]
 
 
 def _number(mark: str) -> int:
