@@ -220,7 +220,7 @@ def _error_class(error: lm15.LM15Error, text: str, wait: float | None) -> type[l
     for status, words, kind in _MEANINGS:
         if error.status == status and not isinstance(error, kind) and re.search(words, message):
             return kind
-    if error.status in TEMPORARY and not isinstance(error, lm15.RETRYABLE_ERRORS):
+    if error.status in TEMPORARY and not isinstance(error, (*lm15.RETRYABLE_ERRORS, lm15.BillingError)):
         return lm15.ServerError
     return None
 
