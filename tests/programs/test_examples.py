@@ -32,6 +32,7 @@ def script() -> ModuleType:
     return script
 
 
+@pytest.mark.slow
 def test_the_folder_has_the_files_of_its_script(script: ModuleType) -> None:
     made = {name: np.asarray(Image.open(io.BytesIO(data))) for name, data in script.pictures().items()}
     assert {path.relative_to(SHIPPED).as_posix() for path in find_images([SHIPPED])} == set(made)

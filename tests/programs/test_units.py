@@ -36,6 +36,7 @@ def test_a_terminal_card_shows_value_and_unit(result: Assessment) -> None:
     assert f"{call.raw:.4g} dB  {call.calibrated:.2f}" in row
 
 
+@pytest.mark.slow
 def test_html_and_picture_show_the_unit(result: Assessment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     call, _ = result.executor_evidence.tool_log
     assert f"{call.raw:.4g} dB" in result._repr_html_()

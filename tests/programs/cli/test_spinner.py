@@ -92,14 +92,13 @@ def test_ctrl_c_leaves_a_clean_terminal(slow: Path, examples: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "piped", "shown"),
     [
-        (["assess"], False, ["assessing", "measuring"]),
-        (["assess", "--json"], False, ["assessing", "measuring"]),
-        (["compare", "--json"], False, ["assessing", "measuring"]),
-        (["assess", "-q"], False, []),
-        (["assess", "-v"], False, []),
-        (["assess"], True, []),
+        pytest.param(["assess"], False, ["assessing", "measuring"], id="card"),
+        pytest.param(["assess", "--json"], False, ["assessing", "measuring"], id="json", marks=pytest.mark.slow),
+        pytest.param(["compare", "--json"], False, ["assessing", "measuring"], id="compare", marks=pytest.mark.slow),
+        pytest.param(["assess", "-q"], False, [], id="quiet", marks=pytest.mark.slow),
+        pytest.param(["assess", "-v"], False, [], id="verbose", marks=pytest.mark.slow),
+        pytest.param(["assess"], True, [], id="piped"),
     ],
-    ids=["card", "json", "compare", "quiet", "verbose", "piped"],
 )
 def test_a_spinner_is_shown_to_people_who_wait(
     arguments: list[str], piped: bool, shown: list[str], examples: Path

@@ -59,6 +59,7 @@ def test_one_color_is_blank(level):
     assert reasons_for(np.full((200, 300, 3), level, np.uint8)) == ("blank",)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "reason"),
     [

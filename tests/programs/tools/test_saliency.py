@@ -39,6 +39,7 @@ def test_the_cup_is_the_subject_of_the_coffee_photo(examples: Path) -> None:
     assert np.array_equal(saliency(image.pixels), seen)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(8, 8), (9, 700)])
 def test_a_flat_image_of_any_shape_has_no_subject_and_so_no_background(shape: tuple[int, int]) -> None:
     seen = saliency(np.full((*shape, 3), 127, np.uint8))

@@ -10,6 +10,7 @@ from support.images import as_gray, loaded
 
 
 # Scaling 3000 x 2000 pixels down to two megapixels would show a third less noise.
+@pytest.mark.slow
 def test_noise_and_blocking_of_a_large_image_are_those_of_its_own_pixels():
     rng = np.random.default_rng(3)
     large = as_gray(120 + 10 * rng.standard_normal((2000, 3000), dtype=np.float32))
