@@ -17,7 +17,6 @@ from agenticiqa.programs.cli.arguments import (
     MODELS,
     OF_MODELS,
     QUERY,
-    RAW_CSV,
     WITHOUT_MODEL,
     BatchedOptions,
     CompareImagesOptions,
@@ -248,7 +247,6 @@ class EvaluateOptions(LabelOptions, ProgramOptions, BatchedOptions):
             writes=Writes.FOLDER,
         ),
     ] = None
-    raw_csv: Annotated[bool, RAW_CSV] = False
     circular: Annotated[
         bool,
         Option(
