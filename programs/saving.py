@@ -130,8 +130,11 @@ def all_predictors(program: dspy.Module) -> dict[str, dspy.Predict]:
 
 
 def fingerprints(program: dspy.Module) -> dict[str, str]:
-    """Return for each predictor a digest of its fields: names, order, kinds and types, but not the tuned wording."""
-    return {name: _fingerprint(predictor.signature) for name, predictor in all_predictors(program).items()}
+    """Return for each predictor a digest of its signature: its name and its fields, but not the tuned wording."""
+    asked = [part for _, part in program.named_sub_modules(type_=CheckedPredict)]
+    shipped = {id(part.predictor): part.shipped.__name__ for part in asked}
+    predictors = all_predictors(program)
+    return {name: _fingerprint(shipped.get(id(each), ""), each.signature) for name, each in predictors.items()}
 
 
 def surroundings() -> dict[str, str]:
@@ -345,7 +348,7 @@ def _loaded(predictor: dspy.Predict, state: Mapping[str, Any]) -> dspy.Predict:
     return bare
 
 
-def _fingerprint(signature: type[dspy.Signature]) -> str:
+def _fingerprint(name_of_shipped: str, signature: type[dspy.Signature]) -> str:
     fields = [
         (name, name in signature.output_fields, str(field.annotation)) for name, field in signature.fields.items()
     ]
@@ -354,4 +357,4 @@ def _fingerprint(signature: type[dspy.Signature]) -> str:
         for field in signature.output_fields.values()
         if hasattr(field.annotation, "model_json_schema")
     ]
-    return hashlib.sha256(json.dumps([fields, schemas], sort_keys=True).encode()).hexdigest()[:16]
+    return hashlib.sha256(json.dumps([name_of_shipped, fields, schemas], sort_keys=True).encode()).hexdigest()[:16]

@@ -36,7 +36,8 @@ def run(args: AssessOptions) -> int:
     config, workers, limits = settings_from(args)
     question = (args.query, args.reference, args.resize_reference, args.options)
     inputs = read_jobs(args.jobs, *question) if args.jobs else find_jobs(args.images, *question)
-    inputs.jobs = inputs.jobs[: args.limit]
+    found = inputs.jobs  # no output may overwrite one of these, also without its turn in this run
+    inputs.jobs = found[: args.limit]
     print_error(*inputs.not_assessed)
     if not inputs.jobs:
         return USAGE
@@ -47,7 +48,7 @@ def run(args: AssessOptions) -> int:
         if args.dry_run:
             batching.print_expected(args, config, inputs.jobs, as_json=args.json)
             return SOME_FAILED if inputs.problems else OK
-    check_outputs(args, inputs.jobs, config)
+    check_outputs(args, found, config)
     to_row = sinks.to_row_from(args.save_maps, inputs.jobs, args.images)
     install(config)
     with within(limits), sinks.opened_results(args, limits) as results:

@@ -56,11 +56,11 @@ def writes_files(args: TableOptions) -> bool:
 
 def files_of(args: TableOptions, view: View) -> list[Output]:
     """Return the files that the options of ``arguments.table_files`` name."""
-    page = view.page or partial(page_of, view.tables)
+    page, tables = view.page or partial(page_of, view.tables), [table.printable for table in view.tables]
     return [
         *([Output(view.page_name, args.html, partial(page, args.html))] if args.html else []),
         *_csv(args.csv, view.data or view.tables),
-        *(Output("table", getattr(args, name), partial(form, view.tables)) for name, form in FORMS.items()),
+        *(Output("table", getattr(args, name), partial(form, tables)) for name, form in FORMS.items()),
     ]
 
 

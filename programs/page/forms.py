@@ -95,7 +95,7 @@ def _bold(cell: str) -> str:
 
 
 def _latex(cell: str) -> str:
-    return "".join(LATEX.get(character, character) for character in without_controls(cell))
+    return "".join(LATEX.get(character, character) for character in cell)
 
 
 FORMS: Mapping[str, Callable[[Iterable[Table]], str]] = {"markdown": markdown, "latex": latex}  # by their options

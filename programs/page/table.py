@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
+
+from agenticiqa.programs.images.files import one_line
 
 
 class Cell(str):
@@ -57,6 +59,12 @@ class Table:
         return columns
 
     @property
+    def printable(self) -> "Table":
+        """The same table without control characters, which names of files may contain."""
+        headings, lines = map(_printable, self.headings), [[*map(_printable, line)] for line in self.lines]
+        return replace(self, headings=[*headings], lines=lines, title=_printable(self.title))
+
+    @property
     def slug(self) -> str:
         """The title as a part of a file name."""
         return re.sub(r"[^a-z0-9]+", "-", self.title.lower()).strip("-")
@@ -96,6 +104,11 @@ def plain(value: Any) -> str:
 def number(value: float | None, spec: str) -> Cell:
     """Return a number in a cell; "-" without one."""
     return UNDEFINED if value is None else Cell(format(value, spec), {"": value})
+
+
+def _printable(cell: str) -> str:
+    text = one_line(cell)
+    return Cell(text, cell.values) if isinstance(cell, Cell) else text
 
 
 def values_of(cell: str) -> Mapping[str, Any]:

@@ -117,18 +117,32 @@ def _reason(written: Mapping[str, Any]) -> str:
     return (reason.strip() if isinstance(reason, str) else "") or NO_REASON
 
 
+# The forms of an answer from a model that reports its tokens: the name of the level, or a letter for it.
+LEVEL_FORM: TokenForm[RatingAnswer] = TokenForm(level_only, gives_levels, level_begun)
+LETTER_FORM: TokenForm[RatingAnswer] = TokenForm(letter_only, gives_levels, letter_begun)
+
+
 @dataclass(frozen=True)
 class RatingPrompt:
-    """A prompt that asks for a rating: its signature, and its form for a model that reports its tokens."""
+    """A prompt that asks for a rating: its signature, and its form for a model that reports its tokens.
+
+    Raises TypeError for a signature with other fields than ``ScoreQuality``, whose values the scorer sends and reads.
+    """
 
     signature: type[dspy.Signature]
     token_form: TokenForm[RatingAnswer]
 
+    def __post_init__(self) -> None:
+        """Check the fields of the signature."""
+        needed = {name: field.annotation for name, field in ScoreQuality.fields.items()}
+        if {name: field.annotation for name, field in self.signature.fields.items()} != needed:
+            raise TypeError(f"{self.signature.__name__} must have the fields of ScoreQuality: {', '.join(needed)}")
+
 
 # The prompts by their name in ``summarizer.rating``. Cost estimates and saved prompts follow from the row.
 RATINGS: Mapping[Rating, RatingPrompt] = {
-    "level": RatingPrompt(ScoreQuality, TokenForm(level_only, gives_levels, level_begun)),
-    "letter": RatingPrompt(ScoreQuality, TokenForm(letter_only, gives_levels, letter_begun)),
+    "level": RatingPrompt(ScoreQuality, LEVEL_FORM),
+    "letter": RatingPrompt(ScoreQuality, LETTER_FORM),
 }
 
 

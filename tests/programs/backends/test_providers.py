@@ -4,10 +4,11 @@ import ast
 import re
 from importlib import resources
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
-from agenticiqa.configs import load_config
+from agenticiqa.configs import Rating, load_config
 from agenticiqa.programs.backends.connect import connect
 from agenticiqa.programs.backends.providers import PROVIDERS
 
@@ -54,7 +55,25 @@ def test_no_example_contains_a_key() -> None:
 
 def test_every_provider_is_in_the_table_of_the_docs() -> None:
     table = (Path(__file__).parents[3] / "docs/models.md").read_text(encoding="utf-8")
-    assert [name for name in PROVIDERS if f"| `{name}." not in table] == []
+    for name, row in PROVIDERS.items():
+        line = next((line for line in table.splitlines() if line.startswith(f"| `{name}.")), "")
+        assert line, f"docs/models.md has no row of {name}"
+        _, _, address, key, *_ = (cell.strip() for cell in line.split("|"))
+        assert key == (f"`{row.key_env}`" if row.key_env else "none"), line
+        own = "its own" if row.key_env else f"`{row.address}`" if row.address else "none"
+        assert address == own, line
+
+
+def test_the_comments_of_the_configuration_name_every_provider_and_key() -> None:
+    text = resources.files("agenticiqa.configs").joinpath("model_backends.yaml").read_text(encoding="utf-8")
+    named = [*PROVIDERS, *(row.key_env for row in PROVIDERS.values() if row.key_env)]
+    assert [name for name in named if name not in text] == []
+
+
+def test_the_comments_of_the_configuration_name_every_rating() -> None:
+    text = resources.files("agenticiqa.configs").joinpath("model_backends.yaml").read_text(encoding="utf-8")
+    line = next(line for line in text.splitlines() if line.strip().startswith("rating:"))
+    assert [name for name in get_args(Rating) if name not in line] == []
 
 
 def test_only_the_table_knows_a_provider_by_name() -> None:

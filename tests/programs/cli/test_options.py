@@ -1,5 +1,6 @@
 """How options change a configuration, and which values are refused."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from agenticiqa.programs.cli.commands import COMMANDS
 from agenticiqa.programs.cli.options import config_from, described, limits_from, workers_from
 from agenticiqa.programs.cli.parser import parse
 from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.page.forms import FORMS
 
 PRICE = Price(input=1.0, output=2.0)
 
@@ -184,3 +186,22 @@ def test_an_address_from_the_environment_is_part_of_the_configuration_that_worke
     monkeypatch.setenv("OPENAI_BASE_URL", "no-address")
     replaced = chosen("--backend", "openai.X", "--api-base", "http://h/v1")
     assert described(replaced.planner) == "openai.X at h/v1", "the variable is not used"
+
+
+READ_WITH_SHARDS = ("sharded", "overview", "views", "options", "output_paths", "main")
+
+
+def test_every_option_is_read_by_the_code_of_its_command() -> None:
+    """One that is only declared would be accepted without any effect."""
+    root = Path(__file__).parents[3]
+    code = {path.stem: path.read_text(encoding="utf-8") for path in (root / "programs/cli").glob("*.py")}
+    texts = [*code.values(), *(path.read_text(encoding="utf-8") for path in (root / "eval/commands").glob("*.py"))]
+    with_shards = [code[name] for name in READ_WITH_SHARDS]
+    for name, command in COMMANDS.items():
+        for option in command.options:
+            sources = with_shards if name == "assess" and option.with_shards else texts
+            is_read = any(re.search(rf"\bargs\.{option.name}\b", text) for text in sources)
+            assert is_read or option.key or option.name in FORMS, f"{name} {option.form}: no code reads its value"
+    program = "".join(path.read_text(encoding="utf-8") for path in (root / "programs").rglob("*.py"))
+    for key in (*KEYS, *SECTION_KEYS):
+        assert re.search(rf"\.{key.name}\b", program), f"{key.form}: no code of the program reads {key.name}"

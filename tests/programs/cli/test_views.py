@@ -104,6 +104,20 @@ def test_every_form_has_its_option_and_the_reverse() -> None:
     assert not others & {"csv", *FORMS}, "a command has all of them or none"
 
 
+@pytest.mark.parametrize("name", FORMS)
+def test_a_form_has_no_control_characters_of_names_and_a_row_for_each_line(name: str) -> None:
+    odd = Table(("image", "n"), [["a|b\n\x1b[31m&_.png", number(1, "d")], ["c.png", number(2, "d")]])
+    plain = Table(("image", "n"), [["a.png", number(1, "d")], ["c.png", number(2, "d")]])
+    text = FORMS[name]([odd.printable])
+    assert "\x1b" not in text
+    assert text.count("\n") == FORMS[name]([plain]).count("\n")
+
+
+def test_the_page_about_tables_lists_every_form() -> None:
+    page = (Path(__file__).parents[3] / "docs/albums.md").read_text(encoding="utf-8")
+    assert [name for name in FORMS if f"| `--{name} FILE` |" not in page] == []
+
+
 def test_cells_keep_their_values() -> None:
     interval = Cell("0.81 [0.79, 0.83]", {"": 0.8123, "low": 0.79, "high": 0.83})
     table = Table(("name", "n", "SRCC"), [["a|b", number(1200, ","), interval], ["-", UNDEFINED, UNDEFINED]], "A title")

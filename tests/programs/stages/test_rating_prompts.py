@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any, get_args
 
+import dspy
 import pytest
 
 from agenticiqa.configs import Config, Rating, SummarizerConfig
@@ -10,7 +11,7 @@ from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.batch.cost import estimate
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.saving import scoring_prompt
-from agenticiqa.programs.stages.scorer import RATINGS, RatingPrompt
+from agenticiqa.programs.stages.scorer import LEVEL_FORM, RATINGS, RatingPrompt
 from agenticiqa.signatures.summarizer import ScoreQuality
 from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
 from support.fake_server import by_stage, fake_server, text_of
@@ -35,6 +36,19 @@ def rating(name: Any, address: str = "http://127.0.0.1:9/v1") -> Config:
 def test_every_value_of_the_key_has_a_row() -> None:
     assert set(RATINGS) == {*get_args(Rating)}
     assert SummarizerConfig().rating in RATINGS
+
+
+def test_a_signature_without_the_fields_that_the_scorer_sends_is_refused() -> None:
+    for wrong in (ScoreQuality.delete("evidence"), ScoreQuality.append("mood", dspy.InputField())):
+        with pytest.raises(TypeError, match="must have the fields of ScoreQuality: reference, image, "):
+            RatingPrompt(wrong, LEVEL_FORM)
+
+
+def test_prompts_tuned_for_another_rating_prompt_are_not_loaded(brief: Any, tmp_path: Path) -> None:
+    AgenticIQA.from_config(rating("level")).save(tmp_path / "tuned.json")
+    program = AgenticIQA.from_config(rating(brief))
+    program.load(tmp_path / "tuned.json")  # the prompts of the other stages fit
+    assert scoring_prompt(program) == scoring_prompt(AgenticIQA.from_config(rating(brief)))
 
 
 def test_a_further_row_is_asked_estimated_and_told_apart(brief: Any, photo: Path) -> None:
