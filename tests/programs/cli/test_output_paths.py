@@ -248,3 +248,9 @@ def test_every_option_that_writes_a_file_or_folder_is_checked_as_an_output() -> 
         if option.writes is None
     }
     assert unmarked == set()
+
+
+def test_no_output_overwrites_a_photo_that_a_limit_leaves_out(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for photo in sorted(album.rglob("*.jpg")):
+        assert main(["assess", "album", "--limit", "1", "--csv", str(photo)]) == 2
+        assert "would overwrite a file that the command reads" in printed(capsys)
