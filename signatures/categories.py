@@ -75,6 +75,8 @@ class Subtype:
     ``change`` maps its increase over the reference. Code in ``programs/offline`` measures the other kinds, unless only
     the networks show them (``by_network_alone``). If ``is_trained``, the detector's networks have an output for the
     kind. ``kinds`` are those of ``eval.research.distort`` that create it.
+
+    Raises ValueError for a curve whose values do not rise, or whose severities fall or are not in 0..4.
     """
 
     name: str
@@ -86,6 +88,16 @@ class Subtype:
     is_trained: bool = True
     by_network_alone: bool = False
     kinds: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Check the curves."""
+        for name, curve in (("curve", self.curve), ("change", self.change)):
+            values, severities = [value for value, _ in curve], [severity for _, severity in curve]
+            is_rising = values == sorted(set(values)) and severities == sorted(severities)
+            if not is_rising or not all(0 <= severity <= 4 for severity in severities):
+                raise ValueError(
+                    f"the kind '{self.name}': {name} needs values that rise, and severities in 0..4 that do not fall"
+                )
 
 
 @dataclass(frozen=True)

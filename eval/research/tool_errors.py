@@ -31,7 +31,7 @@ from agenticiqa.eval.research import tool_categories
 from agenticiqa.eval.research.command import parser_of, run_command
 from agenticiqa.eval.research.distort import DISTORTION_STRENGTHS, KINDS, distort
 from agenticiqa.eval.research.tool_table import HEADER
-from agenticiqa.programs.errors import ToolError
+from agenticiqa.programs.errors import ToolError, UserError
 from agenticiqa.programs.images import find_images, load_pair
 from agenticiqa.programs.images.files import write_atomically
 from agenticiqa.programs.tools.catalog import toolbox
@@ -101,6 +101,8 @@ def errors_of(source: str, files: Sequence[Sequence[Row]], tools: Mapping[str, T
         kept = [row for row in rows if {*names} <= row.keys() and (source == WITH_REFERENCE or not row[SEEN])]
         if len(kept) >= FEWEST:
             covariances.append(np.cov([[score(tools[name], row) - row[QUALITY] for row in kept] for name in names]))
+    if not covariances:
+        raise UserError(f"{source}: fewer than {FEWEST} images of a file have values of all tools and are new to them")
     covariance = np.mean(covariances, axis=0)
     deviations = np.sqrt(np.diag(covariance))
     together = covariance / np.outer(deviations, deviations)
@@ -168,6 +170,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         for source, entry in errors.items():
             entry["images"] = sum(map(len, files[source]))
         old = yaml.safe_load(args.write.read_text(encoding="utf-8"))
+        errors = {**old.get("errors", {}), **errors}  # other sources stay
         text = yaml.safe_dump({**old, "errors": errors}, sort_keys=False, default_flow_style=None, width=120)
         write_atomically(args.write, HEADER + text)
 

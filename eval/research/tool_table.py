@@ -215,6 +215,9 @@ def _write(
     pristine = tool_categories.photos()
     old: dict[str, Any] = (yaml_value(path.read_text(encoding="utf-8")) if path.exists() else None) or {}
     names = [tool.name for tool in tools]
+    sources = {source for rows in old.get("categories", {}).values() for name in names for source in rows.get(name, ())}
+    if left_out := {source.removesuffix(HELD_OUT) for source in sources} - {LEVELS_SOURCE, *sets}:
+        raise UserError(f"rows of {', '.join(sorted(left_out))} would be dropped: name their labels.csv, too")
     of_levels = _held_out_levels(level_scores)
     new = measured_table(tools, sets, pristine, held_out, lambda done: print(f"{done}: done", file=sys.stderr))
     _add_levels(new, LEVELS_SOURCE + HELD_OUT, of_levels)

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import get_args
@@ -18,6 +19,7 @@ from agenticiqa.programs.offline.measured.findings import Measured
 from agenticiqa.signatures.categories import (
     CATEGORIES,
     Category,
+    Curve,
     Sense,
     Subtype,
     Words,
@@ -65,6 +67,13 @@ ADDED = textwrap.dedent(
 def test_every_kind_of_distort_belongs_to_one_category() -> None:
     kinds = [kind for row in CATEGORIES for kind in row.kinds]
     assert sorted(kinds) == sorted(KINDS)
+
+
+@pytest.mark.parametrize("curve", [((2, 0), (1, 4)), ((1, 0), (1, 4)), ((1, 4), (2, 0)), ((1, 0), (2, 40))])
+def test_a_curve_that_falls_or_leaves_the_severities_is_refused(curve: Curve) -> None:
+    for name in ("curve", "change"):
+        with pytest.raises(ValueError, match=f"^the kind 'steps': {name} needs values that rise"):
+            replace(Subtype("steps", "", ""), **{name: curve})
 
 
 def test_an_added_category_is_planned_detected_measured_and_answered() -> None:

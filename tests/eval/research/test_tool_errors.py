@@ -47,11 +47,22 @@ def test_errors_are_written_beside_the_table(rows: Path, tmp_path: Path) -> None
     assert tool_errors.main(["fit", "reference", str(rows), "--write", str(table)]) == 0
     before, after = yaml.safe_load(shipped), yaml.safe_load(table.read_text(encoding="utf-8"))
     assert {**after, "errors": 0} == {**before, "errors": 0}
+    others = before["errors"].keys() - {"reference"}
+    assert others
+    assert {name: after["errors"][name] for name in others} == {name: before["errors"][name] for name in others}
     found = after["errors"]["reference"]["tools"]
     assert list(found) == FR
     assert found["PSNR"][0] == pytest.approx(0.2, abs=0.06)
     assert found["PSNR"][1 + FR.index("SSIM")] > 0.95, "their errors are equal within their ranges"
     assert found["GMSD"][0] > 0.6
+
+
+def test_a_source_without_new_images_is_refused(rows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    few = tmp_path / "few.jsonl"
+    few.write_text("".join(rows.read_text(encoding="utf-8").splitlines(keepends=True)[:3]), encoding="utf-8")
+    (tmp_path / "table.yaml").write_text("{}")
+    assert tool_errors.main(["fit", "reference", str(few), "--write", str(tmp_path / "table.yaml")]) == 2
+    assert "reference: fewer than " in capsys.readouterr().err
 
 
 def test_images_of_a_table_are_measured(tmp_path: Path) -> None:

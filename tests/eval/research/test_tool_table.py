@@ -1,5 +1,6 @@
 """The table for choosing tools: the command that measures it, and that the shipped one is complete."""
 
+import shutil
 from importlib import resources
 from pathlib import Path
 
@@ -63,6 +64,10 @@ def test_the_table_is_written_updated_and_keeps_held_out_figures(
     monkeypatch.setattr(tool_categories, "photos", lambda: {"other": folder / "1.png"})
     assert tool_table.main([*again, "--level-scores", "TRAINED", str(levels)]) == 0
     assert tool_table.main(again) == 0
+    other = shutil.copytree(folder, tmp_path / "other") / "labels.csv"
+    capsys.readouterr()
+    assert tool_table.main([str(other), "--write", str(out), "--tool", "BRIGHT"]) == 2
+    assert "rows of darkened would be dropped: name their labels.csv, too" in capsys.readouterr().err
     second = yaml.safe_load(out.read_text())
     after = second["categories"][OVERALL]
     assert second["measured"]["TRAINED"]["distortion_levels"] == "other"
@@ -77,10 +82,14 @@ def test_the_shipped_table_has_every_embedded_tool_and_nothing_else() -> None:
     table = yaml.safe_load(text)
     again = "python -m agenticiqa.eval.research.tool_table LABELS.csv... --tool NAME --write configs/tool_table.yaml"
     for category in DISTORTIONS:
-        assert set(table["categories"][category]) == set(TOOLS), again
+        missing = set(TOOLS) ^ set(table["categories"].get(category, ()))
+        assert missing == set(), f"{category}: {again}; LEARNED-IQA needs --level-scores"
     overall = {name for name, one in TOOLS.items() if one.rates_overall}
     assert set(table["categories"][OVERALL]) == overall, again
     assert set(table["measured"]) == set(TOOLS)
+    rating = {name for name in overall if TOOLS[name].kind == "NR"}
+    with_errors = {name for rows in table["errors"].values() for name in rows["tools"]}
+    assert rating - with_errors == set(), "run tool_errors, or name a category in Tool.measures"
     assert all({"date", "version", "distortion_levels"} == set(stamp) for stamp in table["measured"].values())
     for rows in table["categories"].values():
         for name, sources in rows.items():
