@@ -16,7 +16,7 @@ from agenticiqa.programs.cli.arguments import GateOptions
 from agenticiqa.programs.cli.output_paths import Output, check_outputs, write_all
 from agenticiqa.programs.cli.printable import json_text, print_error, print_note
 from agenticiqa.programs.cli.status import BELOW, OK, SOME_FAILED, USAGE
-from agenticiqa.programs.cli.views import View, files_of, json_of, print_tables
+from agenticiqa.programs.cli.views import View, files_of, json_of, print_tables, writes_files
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images import path_of
 from agenticiqa.programs.images.files import one_line, sha256_of
@@ -68,7 +68,7 @@ def _run_on_results(policy: GatePolicy, places: Sequence[str], args: GateOptions
     """Apply the policy to saved results: write the requested files, or print a line for each result as it is read."""
     check_outputs(args)
     results = _verdicts(policy, places)
-    if args.html or args.csv or args.jsonl:
+    if writes_files(args) or args.jsonl:
         kept = [*results]
         is_shown = show(kept, [Job(result.image) for result in kept], args)
         return _status(kept) if is_shown else SOME_FAILED

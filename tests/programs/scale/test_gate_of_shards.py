@@ -52,6 +52,8 @@ def test_gate_reads_kept_results(two_runs: Path, capsys: pytest.CaptureFixture[s
     rows = capsys.readouterr().out.splitlines()[1:]
     assert [row.split(",")[1] for row in rows] == ["false"] * 8 + ["true"] * 2
     assert "Accepted photos: 2 of 10" in Path("a.html").read_text()
+    assert main(["gate", "a", "--policy", "policy.yaml", "--markdown", "-"]) == 4
+    assert capsys.readouterr().out.startswith("| verdict | image | why |")
     Path("policy.yaml").write_text("min_short_side: 9\n")
     assert main(["gate", "b", "--policy", "policy.yaml"]) == 4
     assert "8 x 8 pixels" in capsys.readouterr().out
