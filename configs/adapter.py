@@ -2,10 +2,12 @@
 
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field, NonNegativeFloat, PositiveFloat, PositiveInt
+from pydantic import ConfigDict, Field, PositiveInt
 
-from agenticiqa.configs.schema import Section
+from agenticiqa.configs.schema import ErrorInLevels, Section
 
+LARGEST = 100.0  # magnitude of any constant and weight; the scale has 4 levels
+Constant = Annotated[float, Field(ge=-LARGEST, le=LARGEST)]
 Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
@@ -19,11 +21,11 @@ class AdapterAbout(Section):
     labels: PositiveInt
     labels_sha256: str
     kind: Literal["labels", "comparisons"]
-    level: float
-    shipped: float
+    level: Constant
+    shipped: Constant
     """The share of the shipped score."""
-    spread: PositiveFloat | None
-    error: NonNegativeFloat | None
+    spread: ErrorInLevels | None
+    error: ErrorInLevels | None
     images: list[Digest]
     kinds: list[str]
     version: str

@@ -12,6 +12,7 @@ from annotated_types import Ge
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from agenticiqa.configs.backend_names import with_dot
+from agenticiqa.configs.bounds import LARGEST_ERROR, LEAST_ERROR
 from agenticiqa.configs.options import AdapterKey, Effect, Follows, ImageSettings, ModelKeys, Of, RequestKeys
 from agenticiqa.configs.spelling import did_you_mean
 from agenticiqa.configs.user_files import text_of_yaml
@@ -25,6 +26,8 @@ LEVELS_NEED = "--mode levels needs a model: name one with --backend, or in the s
 BackendName = Annotated[str, AfterValidator(with_dot)]
 LevelsPrompt = Literal["q-realign", "q-align", "onealign", "deqa-score"]
 MaxTokens = Annotated[int, Ge(1), Effect.ON_RESULTS]
+LARGEST_ETA = 1 / (2 * LEAST_ERROR**2)
+ErrorInLevels = Annotated[float, Field(ge=LEAST_ERROR, le=LARGEST_ERROR)]
 PlanRules = Literal["fill", "check"]
 Rating = Literal["level", "letter"]
 StructuredOutputs = Literal["auto", "json_schema", "json_object", "off"]
@@ -237,10 +240,10 @@ class FusionConfig(RunSection):
     """
 
     eta: Annotated[float | None, Effect.ON_RESULTS, Of.PROFILE] = Field(
-        default=None, ge=0, description="1 / (2 s^2); s: standard error of the tool mean in levels"
+        default=None, ge=0, le=LARGEST_ETA, description="1 / (2 s^2); s: standard error of the tool mean in levels"
     )
     model_error: Annotated[float | None, Effect.ON_RESULTS, Of.PROFILE] = Field(
-        default=None, ge=0, description="standard error of the model's rating in levels"
+        default=None, ge=0, le=LARGEST_ERROR, description="standard error of the model's rating in levels"
     )
     mean: Annotated[Literal["plain"] | None, Effect.ON_RESULTS, Of.PROFILE] = Field(
         default=None, description="plain: every executed tool counts equally in the tool mean"

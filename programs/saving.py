@@ -34,6 +34,7 @@ logger = logging.getLogger(__name__)
 
 HEADER = "agenticiqa"  # key of the header in DSPy's metadata
 PROMPTS_FILE = "prompts.json"  # the file in a folder that optimize writes
+FIELD_TEXTS = ("prefix", "description")
 EMBEDDED = "data:image/"  # prefix of a data URI
 _ADDRESS = re.compile(r"[A-Za-z][\w+.-]+:|[/\\]{2}")  # a Windows drive has one letter and does not match
 
@@ -263,6 +264,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, object], dict[str, Any]
     try:
         saved = dict(json_value(read_text(path)))
         metadata = saved.pop("metadata")
+        json.dumps(saved, ensure_ascii=False, allow_nan=False).encode()  # raises for NaN and lone surrogates
         own = metadata.get(HEADER)
         header = {"dspy": metadata["dependency_versions"]["dspy"], **(own or {})}
         if own is None:
@@ -270,6 +272,8 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, object], dict[str, Any]
         return saved, dict(header["fingerprints"]), header
     except OSError as error:
         raise StateError(f"{path}: cannot be read as a saved program ({error.strerror})") from error
+    except UnicodeEncodeError as error:
+        raise StateError(f"{path}: cannot be read as a saved program (a text is not valid Unicode)") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise StateError(f"{path}: cannot be read as a saved program ({error!r})") from error
 
@@ -280,9 +284,12 @@ def vetted(predictor: dspy.Predict, state: Mapping[str, Any], folder: Path) -> d
     Images of examples must be embedded, or be paths in ``folder`` (relative paths start there). Raises StateError
     for any other path, for a URL, and for DSPy's image marker anywhere but around one embedded image.
     """
-    images = image_fields(predictor.signature)
+    images, signature = image_fields(predictor.signature), state["signature"]
+    texts = [signature["instructions"], *(field[key] for field in signature["fields"] for key in FIELD_TEXTS)]
+    if wrong := [text for text in texts if not isinstance(text, str)]:
+        raise StateError(f"a part of a prompt is {excerpt(repr(wrong[0]), 100)}, expected a text; tune again")
     demos = [{name: _vetted(value, folder, name in images) for name, value in demo.items()} for demo in state["demos"]]
-    return {**state, "signature": _vetted(state["signature"], folder, False), "demos": demos}
+    return {**state, "signature": _vetted(signature, folder, False), "demos": demos}
 
 
 def _vetted(value: Any, folder: Path, is_image: bool) -> Any:

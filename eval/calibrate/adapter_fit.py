@@ -30,6 +30,7 @@ REPEATS = 4  # partitions of pairs; one partition puts the two images of most pa
 PENALTIES = (10.0, 3.0, 1.0, 0.3, 0.1)  # penalties for one label, relative to the mean squared feature
 ALONE = 0.9  # the labels alone are the target only if their error is below this share of a correction's
 TINY = 1e-12
+LEAST_SPREAD = 0.05  # levels; few labels can all be met by chance
 USUAL_STD, RESIDUAL_STD = 1.0, 0.5  # deviations in levels: ratings of one image, MOS around the features' fit
 ADDS, FOLLOWS, NEARER = 0.9, 0.975, 0.99  # one-sided confidence that ``helps`` requires
 RULE = (
@@ -119,7 +120,7 @@ def conformal_spread(errors: Numbers) -> float:
     It is their split-conformal quantile (V. Vovk et al., "Algorithmic Learning in a Random World", 2005).
     """
     place = min(len(errors), math.ceil(0.8 * (len(errors) + 1))) - 1
-    return max(float(np.sort(np.abs(errors))[place]) / NORMAL_QUANTILES["80"], 0.05)
+    return max(float(np.sort(np.abs(errors))[place]) / NORMAL_QUANTILES["80"], LEAST_SPREAD)
 
 
 def _folds(labels: GivenLabels, rows: Rows, count: int, seed: int) -> Iterator[tuple[Rows, Rows]]:

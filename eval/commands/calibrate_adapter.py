@@ -17,7 +17,15 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from agenticiqa.configs.user_files import read_regular
-from agenticiqa.eval.calibrate.adapter_fit import RULE, GivenLabels, conformal_spread, fit_adapter, helps, label_weights
+from agenticiqa.eval.calibrate.adapter_fit import (
+    LEAST_SPREAD,
+    RULE,
+    GivenLabels,
+    conformal_spread,
+    fit_adapter,
+    helps,
+    label_weights,
+)
 from agenticiqa.eval.commands.arguments import CalibrateAdapterOptions
 from agenticiqa.eval.commands.label_options import labels_to_fit
 from agenticiqa.eval.intervals import accuracy, difference_interval, interval, rmse_interval
@@ -111,7 +119,7 @@ def run(args: CalibrateAdapterOptions) -> int:
     if labels.pairs:
         adapted = _on_shipped_scale(fit.shipped, weights, [*given.seen.values()])
     else:
-        errors = conformal_spread(scores - tested.target), rmse(scores, tested.target)
+        errors = conformal_spread(scores - tested.target), max(rmse(scores, tested.target), LEAST_SPREAD)
         adapted = AdaptedScore(weights, fit.level, fit.shipped, *errors)
     write_adapter(args.out, adapted.weights, _about(given, adapted))
     _print_saved(args, given, adapted)

@@ -20,8 +20,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import NormalDist, fmean
 
+from agenticiqa.configs.bounds import LARGEST_ERROR
 from agenticiqa.programs.fusion.formula import expected_level
-from agenticiqa.programs.fusion.profile import LARGEST_ERROR, FusionProfile, position
+from agenticiqa.programs.fusion.profile import FusionProfile, position
 from agenticiqa.programs.tools.srcc_table import errors_by_source, mos_srcc
 from agenticiqa.programs.tools.tool import MOS_STD
 from agenticiqa.signatures.vocabulary import ImageKind

@@ -12,6 +12,7 @@ from types import NoneType
 from typing import Any, Literal, Self, TypeVar
 
 from agenticiqa.configs import FusionConfig
+from agenticiqa.configs.bounds import LEAST_ERROR
 from agenticiqa.programs.fusion.equations import mean_tool_score, perceptual_weights, score_of, softmax
 from agenticiqa.programs.fusion.profile import FusionProfile, NormalAnswer
 from agenticiqa.programs.images.files import digest, source_digest
@@ -27,7 +28,6 @@ Source = Literal["quality_probs", "reasoning", "uniform"]
 SMOOTHED = 0.7
 # Each level from 1 to 5 is the middle of an interval; together they span 0.5 to 5.5.
 FINE_LEVELS = tuple(0.5 + step / 8 for step in range(41))
-SMALLEST_ERROR = 1e-3  # levels; smaller errors only lose numerical precision
 OFFLINE_ETA, OFFLINE_MODEL_ERROR = 2.0, 3.0
 SMALLEST_SHARE = 1e-300  # a smaller probability of a level is 0, because its products underflow
 UNDECIDED = 1e-9  # probabilities that differ by less are equal
@@ -329,7 +329,7 @@ def offline_fusion(section: FusionConfig = BY_DEFAULT) -> ScoreFusion:
 
 def _log_density(level: float, answer: NormalAnswer) -> float:
     """Return the logarithm of an answer's share times its density at a level, up to a constant."""
-    error = max(answer.error, SMALLEST_ERROR)
+    error = max(answer.error, LEAST_ERROR)
     return math.log(answer.share / error) - 0.5 * ((answer.place - level) / error) ** 2
 
 

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 import yaml
 from pydantic import Field
 
-from agenticiqa.configs.schema import ConfigError, Section, read_model
+from agenticiqa.configs.schema import ConfigError, ErrorInLevels, Section, read_model
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import write_atomically
 from agenticiqa.signatures.vocabulary import ImageKind
@@ -20,9 +20,9 @@ HEADER = """\
 # and on the tools and their curves. To use it, add "--fusion THIS_FILE" to a command with that model, or write
 # "fusion: THIS_FILE" in its configuration.
 """
-LARGEST_ERROR = 100.0  # levels; a tool score or a model with this error has no influence
 NEAREST_END = 0.005  # share of the scale; expectations nearer to its ends are clipped to this distance
 LARGEST_POSITION = 6.0  # levels; a little more than position(5)
+LARGEST_SLOPE = 1e4  # levels per unit of position; a fit has at most a tenth of it
 # Levels. This and the share in ``fit`` were chosen with CLIVE and simulated models that obey text in images.
 UNRELATED_ERROR = 2.0
 
@@ -65,19 +65,19 @@ class FusionProfile(Section):
     fitted_on: date | None = None
     images: int = Field(default=0, ge=0)
     labels: int = Field(default=0, ge=0)
-    tool_error: float = Field(gt=0, le=LARGEST_ERROR)
-    model_error: float = Field(gt=0, le=LARGEST_ERROR)
-    score_error: float = Field(default=1.0, gt=0, le=LARGEST_ERROR)
-    tool_spread: float | None = Field(default=None, gt=0)
+    tool_error: ErrorInLevels
+    model_error: ErrorInLevels
+    score_error: ErrorInLevels = 1.0
+    tool_spread: ErrorInLevels | None = None
     unrelated_answers: float = Field(default=0.0, ge=0, lt=1)
     model_axis: Literal["logit", "level"] = "logit"
     model_location: float = Field(default=0.0, ge=-LARGEST_POSITION, le=LARGEST_POSITION)
     model_center: float = Field(default=3.0, ge=1, le=5)
-    model_slope: float = Field(default=1.0, ge=0)
+    model_slope: float = Field(default=1.0, ge=0, le=LARGEST_SLOPE)
     quality_mean: float = Field(default=3.0, ge=1, le=5)
-    quality_std: float = Field(default=1.0, gt=0)
+    quality_std: ErrorInLevels = 1.0
     reliability: dict[str, float] = Field(default_factory=dict)
-    prior_std: float = Field(default=0.25, gt=0)
+    prior_std: ErrorInLevels = 0.25
 
     def mapped(self, expectation: float) -> float:
         """Map a model's expected level, in [1, 5], to the scale; the result may lie outside 1..5."""

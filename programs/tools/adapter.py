@@ -53,7 +53,7 @@ def read_adapter(file: str | os.PathLike[str], scorer: str, features: int) -> Ad
 
     Raises UserError, in one line, for any other file, and for a damaged one.
     """
-    from agenticiqa.configs.adapter import AdapterAbout  # nor these, which load pydantic
+    from agenticiqa.configs.adapter import LARGEST, AdapterAbout  # nor these, which load pydantic
     from agenticiqa.configs.schema import ConfigError, checked
     from agenticiqa.configs.yaml_json import json_value
 
@@ -67,6 +67,8 @@ def read_adapter(file: str | os.PathLike[str], scorer: str, features: int) -> Ad
         is_usable = about["scorer"] != scorer or (weights.dtype == np.float32 and weights.shape == (features,))
         if not is_usable or not np.isfinite(weights).all():
             raise ValueError(f"expected {features} finite weights of float32, found {weights.dtype} {weights.shape}")
+        if (largest := float(np.abs(weights).max())) > LARGEST:
+            raise ValueError(f"a weight has the magnitude {largest:g}, at most {LARGEST:g} levels are possible")
     except OSError as error:
         raise UserError(f"{label}: cannot be read ({error.strerror or error}); name another file") from error
     except (ValueError, LookupError, TypeError, ConfigError) as error:

@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import yaml
 
+from agenticiqa.configs.bounds import LARGEST_ERROR, LEAST_ERROR
 from agenticiqa.configs.user_files import text_of_yaml
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.images.files import write_atomically
@@ -26,6 +27,7 @@ from agenticiqa.programs.images.files import write_atomically
 Betas: TypeAlias = tuple[float, float, float, float, float]
 
 FOLDER = "tool_curves"
+LARGEST = 1e9  # magnitude of betas and raw values; curves of larger ones overflow
 HEADER = """\
 # For each tool, a five-parameter logistic curve from its own scale to 1..5, and the data that it was fitted to. Written
 # by eval/research/fit_tool_curves.py. To use this file, give its path under "tool_curves:" in a configuration.
@@ -59,6 +61,10 @@ class ToolCurve:
         steps = np.diff(logistic5(np.linspace(*self.raw_range, 2001), self.betas))
         tolerance = 1e-9
         return bool(np.all(steps >= -tolerance) or np.all(steps <= tolerance))
+
+    def is_constant(self) -> bool:
+        """Return whether all raw values have the same score."""
+        return self(self.raw_range[0]) == self(self.raw_range[1])
 
 
 def read_yaml(text: str) -> Any:
@@ -115,11 +121,14 @@ def _curve(tool: str, entry: Mapping[str, Any]) -> ToolCurve:
     """Return one entry of a file. Raises ValueError, TypeError or KeyError for an incomplete or invalid one."""
     b1, b2, b3, b4, b5 = map(float, entry["betas"])
     low, high = map(float, entry["raw_range"])
-    if not (np.isfinite([b1, b2, b3, b4, b5, low, high]).all() and low < high):
+    if not (np.abs([b1, b2, b3, b4, b5, low, high]) <= LARGEST).all() or low >= high:
         raise ValueError(
-            f"{tool}: expected five finite betas and an increasing raw_range, got {entry['betas']} and {[low, high]}"
+            f"{tool}: expected five finite betas and an increasing raw_range, each at most {LARGEST:g} in size, got "
+            f"{entry['betas']} and {[low, high]}"
         )
     residual = entry.get("residual")
+    if residual is not None and not LEAST_ERROR <= float(residual) <= LARGEST_ERROR:
+        raise ValueError(f"{tool}: residual is {residual}, expected {LEAST_ERROR:g} to {LARGEST_ERROR:g} levels")
     return ToolCurve(
         (b1, b2, b3, b4, b5),
         (low, high),
@@ -137,5 +146,9 @@ def usable(tool: str, name_or_path: str) -> ToolCurve:
     if not curves[tool].is_monotone():
         raise ToolError(
             f"tool curves {name_or_path!r}: the curve of {tool} is not monotone over {curves[tool].raw_range}"
+        )
+    if curves[tool].is_constant():
+        raise ToolError(
+            f"tool curves {name_or_path!r}: the curve of {tool} has the same score all over {curves[tool].raw_range}"
         )
     return curves[tool]

@@ -179,6 +179,8 @@ def test_the_file_is_a_state_that_dspy_itself_loads(saved: Path, caplog: pytest.
         (b'{"metadata": {"dependency_versions": {"dspy": "3.4.1"}, "agenticiqa": {}}}', ""),
         (b'{"metadata": {"dependency_versions": {"dspy": "3.4.1"}, "agenticiqa": {"fingerprints": 7}}}', ""),
         (b'{"metadata": {"dependency_versions": {"dspy": "3.4.1"}}, "judge.predict": {"signature": 3}}', ""),
+        (b'{"metadata": {"dependency_versions": {"dspy": "3.4.1"}, "agenticiqa": {"fingerprints": {}}}, "x": NaN}', ""),
+        (b'{"metadata": {}, "judge.predict": "\\ud800"}', r" \(a text is not valid Unicode\)"),
     ],
 )
 def test_a_file_that_is_no_saved_program_is_refused(tmp_path: Path, content: bytes | None, why: str) -> None:
@@ -256,6 +258,19 @@ def test_an_address_with_a_password_is_not_written() -> None:
     with pytest.raises(BackendError, match="a password in api_base") as caught:
         pickle.dumps(backend)
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("part", "value"), [("instructions", 3), ("instructions", None), ("fields", [1e308])])
+def test_a_prompt_with_a_number_for_a_text_is_refused(saved: Path, part: str, value: object) -> None:
+    content = json.loads(saved.read_text(encoding="utf-8"))
+    signature = content["judge.predict"]["signature"]
+    if part == "fields":
+        signature["fields"][0]["description"] = value
+    else:
+        signature[part] = value
+    saved.write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(StateError, match=r"state\.json: a part of a prompt is .*, expected a text; tune again"):
+        saving.load(Program(), saved)
 
 
 @pytest.mark.parametrize(

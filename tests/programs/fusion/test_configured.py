@@ -124,6 +124,11 @@ def test_a_profile_of_tuned_prompts_is_used_with_these_and_refused_with_others(t
         ("a: [", "not valid YAML"),
         ("tools: {}", "unknown key 'tools'"),
         ("tool_error: 0.5", "model_error"),
+        ("{tool_error: 1.0e-200, model_error: 0.4}", "tool_error: Input should be greater than or equal to 0.001"),
+        ("{tool_error: 0.5, model_error: 1.0e-300}", "model_error"),
+        ("{tool_error: 0.5, model_error: 0.4, tool_spread: 1.0e-300}", "tool_spread"),
+        ("{tool_error: 0.5, model_error: 0.4, quality_std: 1.0e+200}", "quality_std"),
+        ("{tool_error: 0.5, model_error: 0.4, model_slope: 1.0e+308}", "model_slope"),
     ],
 )
 def test_a_missing_or_damaged_profile_is_reported_in_one_line(
