@@ -119,8 +119,9 @@ def run(args: CalibrateAdapterOptions) -> int:
     if labels.pairs:
         adapted = _on_shipped_scale(fit.shipped, weights, [*given.seen.values()])
     else:
-        errors = conformal_spread(scores - tested.target), max(rmse(scores, tested.target), LEAST_SPREAD)
-        adapted = AdaptedScore(weights, fit.level, fit.shipped, *errors)
+        spread, error = conformal_spread(scores - tested.target), rmse(scores, tested.target)
+        error = None if error is None else max(error, LEAST_SPREAD)
+        adapted = AdaptedScore(weights, fit.level, fit.shipped, spread, error)
     write_adapter(args.out, adapted.weights, _about(given, adapted))
     _print_saved(args, given, adapted)
     return OK
