@@ -385,7 +385,7 @@ class Config(RunSection, AdapterKey, ModelKeys, ImageSettings):  # type: ignore[
             The changed configuration, or this one if there is no such profile.
         """
         fitted = None if self.prompts is None else Path(self.prompts) / "fusion.yaml"
-        if fitted is None or self.fusion.has_errors or not fitted.is_file():
+        if fitted is None or self.fusion.has_errors or not os.path.isfile(fitted):
             return self
         return self.model_copy(update={"fusion": self.fusion.with_errors(FusionConfig(profile=str(fitted)))})
 
@@ -396,7 +396,7 @@ class Config(RunSection, AdapterKey, ModelKeys, ImageSettings):  # type: ignore[
             The changed configuration.
         """
         folder = None if self.prompts is None else Path(self.prompts)
-        prompts = str(folder / "prompts.json") if folder and folder.is_dir() else self.prompts
+        prompts = str(folder / "prompts.json") if folder and os.path.isdir(folder) else self.prompts
         return self.model_copy(update={"fusion": self.fusion.with_errors(FusionConfig()), "prompts": prompts})
 
     def in_mode(self) -> "Config":
@@ -530,7 +530,7 @@ def _with_paths_from(folder: Path, config: Config) -> Config:
     """Return the configuration with relative paths of its files resolved from ``folder``."""
     paths = {"adapter": config.adapter, "prompts": config.prompts, "profile": config.fusion.profile}
     changes: dict[str, object] = {key: str(folder / Path(path).expanduser()) for key, path in paths.items() if path}
-    if (folder / config.tool_curves).is_file():  # else the name of shipped curves
+    if os.path.isfile(folder / config.tool_curves):  # else the name of shipped curves
         changes["tool_curves"] = str(folder / config.tool_curves)
     if profile := changes.pop("profile", None):
         changes["fusion"] = config.fusion.model_copy(update={"profile": str(profile)})

@@ -61,9 +61,9 @@ def text_of_yaml(path: Path, shipped: "Traversable") -> str | None:
 
     Raises as ``open_regular``, and UnicodeDecodeError.
     """
-    if not path.is_file() and shipped.is_file():
+    if not os.path.isfile(path) and shipped.is_file():
         return shipped.read_text(encoding="utf-8")
-    return read_text(path, MOST_YAML_BYTES) if path.exists() else None
+    return read_text(path, MOST_YAML_BYTES) if os.path.exists(path) else None
 
 
 def read_text(path: str | os.PathLike[str], most: int = MOST_TEXT_BYTES) -> str:

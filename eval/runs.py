@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import re
 import shlex
 from collections.abc import Mapping, Sequence
@@ -72,14 +73,14 @@ def pin(folder: Path, description: Mapping[str, Any]) -> None:
     Raises UserError as ``refuse_other_run`` does.
     """
     refuse_other_run(folder, description)
-    if not (folder / "run.json").exists():
+    if not os.path.exists(folder / "run.json"):
         write_atomically(folder / "run.json", json.dumps(description, indent=2) + "\n")
 
 
 def refuse_other_run(folder: Path, description: Mapping[str, Any]) -> None:
     """Raise UserError, with the first difference, if a folder has another description, or results without one."""
     file, results = folder / "run.json", folder / "results.jsonl"
-    if not file.exists():
+    if not os.path.exists(file):
         if results.is_file() and results.stat().st_size:
             raise UserError(
                 f"{folder}: there are results but no run.json with their settings; name another folder, or restore "

@@ -172,7 +172,7 @@ def scoring_prompt(program: dspy.Module) -> ScoringPrompt:
 
 def tuned_on(path: str | os.PathLike[str]) -> frozenset[str]:
     """Return the SHA-256 of the images used to tune or select the prompts, as recorded in their file, if at all."""
-    path = Path(path) / PROMPTS_FILE if Path(path).is_dir() else Path(path)
+    path = Path(path) / PROMPTS_FILE if os.path.isdir(path) else Path(path)
     try:
         return frozenset(json_value(read_text(path))["metadata"][HEADER]["created_with"].get("tuned_on", ()))
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
@@ -214,7 +214,7 @@ def load(program: dspy.Module, path: str | os.PathLike[str]) -> list[str]:
     they have the same number of fields with the same prefixes, and a warning is logged. Models are unchanged.
     Raises StateError if the file is not a state, or if nothing in it matches.
     """
-    path = Path(path) / PROMPTS_FILE if Path(path).is_dir() else Path(path)
+    path = Path(path) / PROMPTS_FILE if os.path.isdir(path) else Path(path)
     saved, made_for, header = _read(path)
     here: Mapping[str, object] = fingerprints(program)
     if "fingerprints" not in header:

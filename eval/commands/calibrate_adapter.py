@@ -1,6 +1,7 @@
 """Fit an adapter of the learned scorer to the user's labels, and save it if it helps on held-out labels."""
 
 import io
+import os
 import shlex
 import sys
 from collections.abc import Collection, Sequence
@@ -221,7 +222,7 @@ def _pairs(args: CalibrateAdapterOptions) -> Given | None:
     pairs = []
     for place, row in table:
         files = [source.folder / row.get(name, "") for name in ("better", "worse")]
-        if files[0] == files[1] or not all(file.is_file() for file in files):
+        if files[0] == files[1] or not all(os.path.isfile(file) for file in files):
             pair_text = f"better is {files[0]}, worse is {files[1]}"
             raise UserError(f"{source.title}: {place}: {pair_text}; name two different images that exist")
         pairs.append(files)

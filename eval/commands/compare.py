@@ -1,5 +1,6 @@
 """``agenticiqa compare``: compare runs of ``evaluate`` on their common items, or compare images."""
 
+import os
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,7 +22,7 @@ from agenticiqa.programs.images.finding import is_name_of_image
 
 def run(args: CompareOptions) -> int:
     """Print the tables, or write them in the requested formats; without any folder, compare images."""
-    images = not any(path.is_dir() for path in args.runs)
+    images = not any(os.path.isdir(path) for path in args.runs)
     for path in args.runs:
         _refuse_folder_of_images(path)
     for_others = [option for option in options_of(CompareOptions) if option.name == "name"]
@@ -42,7 +43,7 @@ def run(args: CompareOptions) -> int:
 
 
 def _refuse_folder_of_images(path: Path) -> None:
-    if not path.is_dir() or is_run(path) or runs_below(path):
+    if not os.path.isdir(path) or is_run(path) or runs_below(path):
         return
     if names := sorted(file.name for file in path.iterdir() if is_name_of_image(file.name)):
         names_shown = " ".join(shlex.quote(str(path / name)) for name in names[:2])

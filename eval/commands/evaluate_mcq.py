@@ -1,5 +1,6 @@
 """``agenticiqa evaluate`` for question benchmarks: multiple-choice questions."""
 
+import os
 from typing import Any
 
 from agenticiqa.eval.commands.arguments import EvaluateOptions
@@ -27,9 +28,9 @@ def task_of(args: EvaluateOptions) -> QuestionTask | None:
     Raises UserError for several benchmarks, for a benchmark of image pairs, and for an option that does not apply.
     """
     for name in args.tasks:
-        if not name.exists():
+        if not os.path.exists(name):
             refuse_pairs(str(name))
-    known = [task for name in args.tasks if not name.is_file() and (task := named(str(name), QUESTION_TASKS))]
+    known = [task for name in args.tasks if not os.path.isfile(name) and (task := named(str(name), QUESTION_TASKS))]
     if not known:
         if args.circular:
             raise UserError("--circular is for question benchmarks: remove it, or name one")

@@ -44,7 +44,7 @@ class Source:
 
 def holds_labels(data: Path) -> bool:
     """Return whether ``data`` has a form that ``open_source`` reads, without reading it."""
-    if data.is_dir():
+    if os.path.isdir(data):
         return any((data / name).is_file() for name in (*SAVED, *TABLES))
     return data.as_posix().startswith(HUB) or data.suffix.lower() in READERS
 
@@ -55,14 +55,14 @@ def open_source(data: Path, root: Path | None = None) -> Source:
     Raises UserError, in one line, for data in another form, and if it cannot be read or reached.
     """
     if root is not None:
-        if not root.is_dir():
+        if not os.path.isdir(root):
             raise UserError(f"--root {root}: there is no such folder")
         return replace(open_source(data), folder=root)
     if data.as_posix().startswith(HUB):
         return _of_hub(data.as_posix().removeprefix(HUB))
-    if data.is_dir() and any((data / name).is_file() for name in SAVED):
+    if os.path.isdir(data) and any((data / name).is_file() for name in SAVED):
         return _saved(data)
-    if data.is_dir():
+    if os.path.isdir(data):
         table = next((data / name for name in TABLES if (data / name).is_file()), None)
         if table is None:
             raise UserError(

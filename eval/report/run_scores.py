@@ -1,5 +1,6 @@
 """Read the scores of a run, by image or by question of a benchmark, from its folder row by row."""
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -63,12 +64,12 @@ def count_alike(runs: Sequence[RunScores]) -> None:
 
 def is_run(path: Path) -> bool:
     """Return whether a path is a folder with kept results."""
-    return (path / RESULTS).is_file()
+    return os.path.isfile(path / RESULTS)
 
 
 def runs_below(folder: Path) -> dict[str, Path]:
     """Return the runs of several sets in a folder, by set; an empty mapping if the folder itself is a run."""
-    if is_run(folder) or not folder.is_dir():
+    if is_run(folder) or not os.path.isdir(folder):
         return {}
     return {below.name: below for below in sorted(folder.iterdir()) if is_run(below)}
 

@@ -5,6 +5,7 @@ comparison with papers. The curve before the PLCC is fitted to each test set.
 """
 
 import csv
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -33,7 +34,7 @@ def splits_named(text: str) -> tuple[Splits, str]:
     Raises UserError for a number below 1 and for a missing file.
     """
     if not text.isdigit():
-        if not Path(text).is_file():
+        if not os.path.isfile(text):
             raise UserError(f"--splits {text}: file not found; give a number of splits or a CSV file")
         return partial(splits_of_file, Path(text)), f"splits of {Path(text).name}"
     if int(text) < 1:

@@ -27,6 +27,7 @@ allowed, and web addresses. Side chunks of a PNG that are damaged or very large 
 """
 
 import hashlib
+import os
 from contextlib import suppress
 
 import numpy as np
@@ -86,7 +87,7 @@ def size_of(source: ImageSource) -> tuple[int, int]:
     """
     if isinstance(source, LoadedImage):
         return source.size
-    if (path := path_of(source)) is not None and path.is_file():
+    if (path := path_of(source)) is not None and os.path.isfile(path):
         with suppress(Exception), open_header(path) as header:  # loading reports the problem
             if header.format not in MAY_BEGIN_SMALL:
                 return upright_size(header)

@@ -1,5 +1,6 @@
 """Define the files in a folder of shards, and recognize results among other files and folders."""
 
+import os
 from pathlib import Path
 
 SUCCESS, RUN, PLAN = "_SUCCESS", "_run.json", "_plan.jsonl"
@@ -7,7 +8,7 @@ SUCCESS, RUN, PLAN = "_SUCCESS", "_run.json", "_plan.jsonl"
 
 def is_shard_folder(place: str | Path) -> bool:
     """Return whether this is a folder of shards, with ``_run.json``; an address counts as one."""
-    return "://" in str(place) or (Path(place) / RUN).is_file()
+    return "://" in str(place) or os.path.isfile(os.path.join(place, RUN))
 
 
 def written_in(place: str) -> list[Path]:
@@ -20,8 +21,7 @@ def written_in(place: str) -> list[Path]:
 
 def holds_results(place: str | Path) -> bool:
     """Return whether this is a folder of shards, or a file of JSON lines as ``assess --jsonl`` writes them."""
-    path = Path(place)
-    if not path.is_file():
+    if not os.path.isfile(place):
         return is_shard_folder(place)
-    with path.open("rb") as file:
+    with open(place, "rb") as file:
         return file.read(1) == b"{"

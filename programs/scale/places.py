@@ -36,7 +36,7 @@ def places_named(name: str) -> list[str]:
     """
     if FILE_URI.match(name):
         path = path_of(name)
-        name = os.fspath(path) if path and path.exists() else FILE_URI.sub("", name)
+        name = os.fspath(path) if path and os.path.exists(path) else FILE_URI.sub("", name)
     if "://" not in name:
         places = expanded(name)
         return [] if places == [name] and PATTERN.search(name) and not os.path.exists(name) else places

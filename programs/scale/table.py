@@ -7,6 +7,7 @@ the shard (``ShardStamp``). A reader loads the columns that it needs, one file a
 
 import io
 import json
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -182,7 +183,7 @@ class ShardFolder:
 
 def store_at(place: str | Path) -> Store:
     """Return the saved results at a place: a folder of shards, or a file of JSON lines."""
-    return ShardFolder(place) if is_shard_folder(place) or Path(place).is_dir() else SavedLines(Path(place))
+    return ShardFolder(place) if is_shard_folder(place) or os.path.isdir(place) else SavedLines(Path(place))
 
 
 def columns_of(row: Mapping[str, Any]) -> Row:

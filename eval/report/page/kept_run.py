@@ -1,5 +1,6 @@
 """Read a finished run for its report: the figures, the settings, and a few fields of each image."""
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -91,9 +92,9 @@ class KeptRun:
 def open_run(folder: Path, name: str | None = None) -> KeptRun:
     """Return a run without its rows. Raises UserError for a folder without a finished run."""
     label = printable_path(folder)
-    if not (folder / "results.jsonl").is_file():
+    if not os.path.isfile(folder / "results.jsonl"):
         raise UserError(f"{label}: no results.jsonl found; name a folder that `agenticiqa evaluate --out` wrote")
-    if not (folder / "report.json").is_file():
+    if not os.path.isfile(folder / "report.json"):
         raise UserError(f"{label}: the run has no report.json yet; {UNFINISHED}")
     return KeptRun(folder, _json(folder / "report.json"), _json(folder / "run.json"), name or folder.resolve().name)
 
