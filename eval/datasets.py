@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from agenticiqa.programs.batch.csv_table import with_decimal_point
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.named_files import NamedFiles
+from agenticiqa.programs.images.sources import shown_name
 from agenticiqa.signatures.vocabulary import LEVELS
 
 logger = logging.getLogger(__name__)
@@ -223,7 +224,7 @@ def refuse_unusable(files: NamedFiles, labels: Sequence[LabeledImage], places: S
     wanted = dict.fromkeys(file for label in labels for file in (label.image, label.reference) if file)
     missing = [file for file in wanted if not os.path.isfile(file)]
     if missing:
-        examples = ", ".join(str(file) for file in missing[:MISSING_SHOWN])
+        examples = ", ".join(shown_name(str(file)) for file in missing[:MISSING_SHOWN])
         more = f" and {len(missing) - MISSING_SHOWN} more" if len(missing) > MISSING_SHOWN else ""
         references = {label.reference for label in labels} & {*missing}
         leave_out = ", or ignore the references with --reference-column none" if references else ""

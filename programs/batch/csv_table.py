@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple, TextIO
 
-from agenticiqa.configs.user_files import open_text
+from agenticiqa.configs.user_files import MOST_BYTES, open_text
 
 logger = logging.getLogger(__name__)
 
@@ -37,6 +37,7 @@ def read_csv(file: TextIO, title: str) -> CsvTable:
     Raises csv.Error, with the line number, for a misplaced or unclosed quotation mark and for a row with more
     cells than columns. The error is raised while the rows are read.
     """
+    csv.field_size_limit(MOST_BYTES)  # a cell may be an image as base64 text; that row alone is refused
     taken: list[str] = []
     first, line = file.readline(), 1
     named = SEPARATOR.fullmatch(first)

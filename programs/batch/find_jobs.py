@@ -21,7 +21,7 @@ from agenticiqa.programs.images import ImageSource, UndecodedImage, find_images,
 from agenticiqa.programs.images.files import one_line, printable_path
 from agenticiqa.programs.images.finding import is_name_of_image, skipped_text
 from agenticiqa.programs.images.names import closest, expanded, folded
-from agenticiqa.programs.images.sources import MOST_LISTED, local_path, read_source
+from agenticiqa.programs.images.sources import MOST_LISTED, is_encoded, local_path, read_source
 from agenticiqa.programs.questions.options import OptionsArgument, read_options
 
 STDIN = "-"
@@ -218,7 +218,7 @@ def _checked_row(row: Any) -> dict[str, Any]:
 
 def _beside(folder: Path, name: str) -> Path:
     """Return the file that a row names: a URI, or a path relative to the folder. Raises ImageError if it is missing."""
-    return local_path(name if "://" in name else str(folder / name))
+    return local_path(name if "://" in name or is_encoded(name) else str(folder / name))
 
 
 ReferenceOf = Callable[[ImageSource, Path | None], Path | None]

@@ -31,7 +31,7 @@ import orjson
 
 from agenticiqa.configs.user_files import open_regular
 from agenticiqa.programs.errors import UserError
-from agenticiqa.programs.images.files import one_line, printable_path, write_atomically
+from agenticiqa.programs.images.files import make_folder, one_line, printable_path, write_atomically
 from agenticiqa.programs.questions.options import with_options
 from agenticiqa.programs.result import is_unscored
 from agenticiqa.programs.result_row import Row, checked_rows, fault_of
@@ -121,8 +121,7 @@ class ResultsFile:
             if self.path.exists() and not self.path.is_file():
                 kind = "a folder" if self.path.is_dir() else "a device"
                 raise UserError(f"{label}: expected a file to write results to, found {kind}; name another file")
-            if not self.path.parent.exists():
-                self.path.parent.mkdir(parents=True)
+            make_folder(self.path.parent)
             self._file = self._locked()
         except OSError as error:
             raise UserError(

@@ -12,7 +12,7 @@ from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.cli.printable import is_stdout, print_error, print_note
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images import path_of
-from agenticiqa.programs.images.files import printable_path, write_atomically
+from agenticiqa.programs.images.files import make_folder, printable_path, write_atomically
 
 if TYPE_CHECKING:  # light commands have no configuration
     from agenticiqa.configs import Config
@@ -213,7 +213,7 @@ def _check_writable(output: Place) -> None:
     folder = output.path if output.is_folder else output.path.parent
     draft = folder / f".{secrets.token_hex(8)}.part"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         if not output.is_folder:
             output.path.exists()  # an OSError for a name that is too long
         draft.touch(exist_ok=False)

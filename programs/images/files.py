@@ -74,7 +74,7 @@ def write_atomically(
     if private:
         make_private(target.parent)
     else:
-        target.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(target.parent)
     # In the same folder, because a rename does not cross file systems. The name is short, because the target's may be
     # as long as allowed, and random, because several threads or processes may write the same file.
     draft = target.with_name(f".{secrets.token_hex(8)}.part")
@@ -95,8 +95,13 @@ def write_atomically(
 
 def make_private(folder: Path) -> None:
     """Make a folder and its missing parents, private to their owner; existing ones are unchanged."""
+    make_folder(folder, 0o700)
+
+
+def make_folder(folder: Path, mode: int = 0o777) -> None:
+    """Make a folder and its missing parents without the recursion of ``Path.mkdir``. Raises OSError."""
     for missing in [parent for parent in (folder, *folder.parents) if not parent.exists()][::-1]:
-        missing.mkdir(mode=0o700, exist_ok=True)
+        missing.mkdir(mode, exist_ok=True)
 
 
 def printable_path(path: str | bytes | os.PathLike[str]) -> str:

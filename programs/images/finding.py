@@ -176,12 +176,28 @@ def is_name_of_image(text: str) -> bool:
 
 def files_below(folder: Path, skipped: Counter[str]) -> Iterator[tuple[Path, str]]:
     """Yield every file that is not hidden, and its suffix in lower case."""
-    for parent, folders, files in os.walk(folder, onerror=lambda error: skipped.update([UNREADABLE])):
+    for parent, folders, files in _walk(folder, lambda error: skipped.update([UNREADABLE])):
         folders[:] = [name for name in folders if not name.startswith(".")]
         skipped.update(LINKED_FOLDER for name in folders if os.path.islink(os.path.join(parent, name)))
         for name in files:
             if not name.startswith("."):
                 yield Path(parent, name), os.path.splitext(name)[1].lower()
+
+
+def _walk(top: Path, onerror: Callable[[OSError], None]) -> Iterator[tuple[str, list[str], list[str]]]:
+    """Yield what ``os.walk`` does, which is recursive before Python 3.12 and fails in deep folders."""
+    waiting = [os.fspath(top)]
+    while waiting:
+        parent = waiting.pop()
+        try:
+            names = os.listdir(parent)
+        except OSError as error:
+            onerror(error)
+            continue
+        folders = [name for name in names if os.path.isdir(os.path.join(parent, name))]
+        yield parent, folders, [name for name in names if name not in {*folders}]
+        paths = [os.path.join(parent, name) for name in reversed(folders)]
+        waiting += [path for path in paths if not os.path.islink(path)]
 
 
 def _head_of(path: Path) -> bytes:

@@ -83,10 +83,12 @@ class NamedFiles:
             self._below = {}
             for path, _ in files_below(self.folder, Counter()):
                 self._below.setdefault(folded(path.name), []).append(path)
+        below = self._below.get(folded(parts[-1]), [])
+        if not below:
+            return []
         least = 1 if windows.anchor else len(parts)
         for length in range(len(parts), least - 1, -1):
             end = "/".join(parts[-length:])
-            below = self._below.get(folded(parts[-1]), [])
             if files := closest(end, below, partial(_end_of, length)):
                 return files
         return []

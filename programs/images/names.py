@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from glob import glob
+from pathlib import Path
 from typing import TypeVar
 from unicodedata import normalize
 
@@ -29,13 +30,10 @@ def paths_named(path: str) -> list[str]:
     """Return the path if something is there, else the existing paths that ``closest`` takes for it."""
     if not path or os.path.exists(path):
         return [path]
-    parent, name = os.path.split(path)
-    if not name:  # a slash at the end
-        return paths_named(parent) if parent != path else []
-    there: list[str] = []
-    for folder in paths_named(parent):
-        there += [os.path.join(folder, other) for other in closest(name, _names_in(folder, name), str)]
-    return [path for path in there if os.path.exists(path)]  # a broken link has a name, too
+    there = [""]
+    for part in Path(path).parts:  # no recursion: base64 text given as a path has thousands of slashes
+        there = [place for folder in there for place in _named_in(folder, part)]
+    return there
 
 
 def expanded(name: str) -> list[str]:
@@ -48,7 +46,19 @@ def expanded(name: str) -> list[str]:
     if len(paths) == 1:
         return paths
     patterns = {name, normalize("NFC", name), normalize("NFD", name)} if PATTERN.search(name) else ()
-    return sorted({path for pattern in patterns for path in glob(pattern, recursive=True)}) or [name]
+    try:
+        return sorted({path for pattern in patterns for path in glob(pattern, recursive=True)}) or [name]
+    except RecursionError:  # glob is recursive: a text with a thousand slashes is no pattern
+        return [name]
+
+
+def _named_in(folder: str, name: str) -> list[str]:
+    """Return the path of this name in a folder if something is there, else the existing ones of the closest names."""
+    path = os.path.join(folder, name)
+    if os.path.exists(path):
+        return [path]
+    paths = [os.path.join(folder, other) for other in closest(name, _names_in(folder, name), str)]
+    return [path for path in paths if os.path.exists(path)]  # a broken link has a name, too
 
 
 def _names_in(folder: str, name: str) -> Sequence[str]:

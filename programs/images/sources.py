@@ -58,11 +58,16 @@ if TYPE_CHECKING:
 ROUNDING_ERROR = 1e-3  # difference by which floats may lie outside 0..1
 CHUNK = 2**20  # bytes that are read from a file object at a time
 LONGEST_NAME = 500  # characters of a path in a message
+MOST_QUOTED = 60  # characters of a longer one, or of an address
 MOST_LISTED = 5  # files that an error lists
 
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+://|data:", re.IGNORECASE)
 _DATA_URI = re.compile(r"\s*data:", re.IGNORECASE)
 _FILE_URI = re.compile(r"file:/", re.IGNORECASE)
+# Base64 of a JPEG, PNG, GIF, WebP, TIFF, BMP, AVIF or HEIC, by its first bytes; also as Python shows bytes.
+_BASE64 = re.compile(
+    r"(b?['\"])?(?=/9j/|iVBORw|R0lGOD|UklGR|SUkq|TU0A|Qk[0-3]|AAAA[\w+/]{2}Z0eX)[\w+/\s-]{40,}={0,2}\s*['\"]?", re.ASCII
+)
 _NAMES: dict[type | tuple[type, ...], str] = {
     (bytes, bytearray, memoryview): "<bytes>",
     np.ndarray: "<array>",
@@ -154,6 +159,11 @@ def is_in_memory(value: object) -> bool:
     return isinstance(value, kinds) or _is_dspy_image(value) or hasattr(value, "read")
 
 
+def is_encoded(text: str) -> bool:
+    """Return whether a text is an image itself, as a data URI or base64, and no path."""
+    return bool(_DATA_URI.match(text) or _BASE64.fullmatch(text))
+
+
 def path_of(source: ImageSource) -> Path | None:
     """Return the path of an image that was given as a path or a ``file://`` URI.
 
@@ -197,19 +207,27 @@ def local_path(source: str | os.PathLike[str]) -> Path:
     if isinstance(source, str) and _FILE_URI.match(source):
         name = str(_path_of_uri(source))
     elif _ADDRESS.match(name):
-        _refuse_address(name[:60])
+        _refuse_address(name[:MOST_QUOTED])
     paths = paths_named(name)
     if len(paths) > 1:
         listed = ", ".join(map(printable_path, paths[:MOST_LISTED]))
         refuse(name, f"expected one file, found {len(paths)} names that differ in case: {listed}; write one of them")
     if not paths or not name:
-        label = name if len(name) <= LONGEST_NAME else f"{name[:60]}... ({len(name)} characters)"
+        label = shown_name(name)
+        if _BASE64.fullmatch(name):
+            advice = "decode it to a file, or give base64.b64decode(text) in Python"
+            refuse(f"{name[:MOST_QUOTED]}...", f"expected a path, found base64 text; {advice}")
         is_question = " " in name and name.rstrip().endswith("?")
         advice = "give a question as the query (--query)" if is_question else "check the path"
         if PATTERN.search(name) and not is_question:
             refuse(label, "no file matches this pattern; check the pattern", ImageNotFound)
         refuse(label or "(empty path)", f"expected an image, but there is no such file; {advice}", ImageNotFound)
     return Path(paths[0])
+
+
+def shown_name(name: str) -> str:
+    """Return the name of a file for a message; of a text that is too long for a name, its beginning and length."""
+    return name if len(name) <= LONGEST_NAME else f"{name[:MOST_QUOTED]}... ({len(name)} characters)"
 
 
 def _content(source: ImageSource) -> bytes | Image.Image:
@@ -236,6 +254,8 @@ def _is_dspy_image(source: object) -> "TypeGuard[dspy.Image]":
 
 
 def _refuse_address(name: str) -> NoReturn:
+    if _DATA_URI.match(name):
+        refuse(name, "expected a path, found a data URI; decode it to a file")
     refuse(name, "expected a local image, got an address; download it, and give the file, its bytes or a PIL image")
 
 
@@ -243,9 +263,9 @@ def _path_of_uri(uri: str) -> Path:
     try:
         parts = urlsplit(uri)
     except ValueError as error:
-        refuse(uri[:60], f"expected a file:// URI, but it cannot be read ({error}); give the path itself")
+        refuse(uri[:MOST_QUOTED], f"expected a file:// URI, but it cannot be read ({error}); give the path itself")
     if parts.netloc not in {"", "localhost"}:
-        refuse(uri[:60], f"expected a file on this machine, got one on {parts.netloc}; copy it here first")
+        refuse(uri[:MOST_QUOTED], f"expected a file on this machine, got one on {parts.netloc}; copy it here first")
     return Path(url2pathname(parts.path))
 
 

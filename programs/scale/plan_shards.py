@@ -34,7 +34,7 @@ from agenticiqa.programs.batch.find_jobs import FIELDS, find_jobs, image_column,
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import digest
 from agenticiqa.programs.images.finding import OWN, READ, skipped_text
-from agenticiqa.programs.images.sources import name_of, path_of
+from agenticiqa.programs.images.sources import is_encoded, name_of, path_of
 from agenticiqa.programs.scale.image_tables import SPLIT, SPLITS, describe_table, splits_in
 from agenticiqa.programs.scale.places import files_below, open_place, places_named, stamp_of
 
@@ -245,4 +245,4 @@ def _beside_table(table: str, row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _beside(table: str, name: str) -> str:
-    return name if "://" in name else os.path.join(os.path.dirname(table), name)
+    return name if "://" in name or is_encoded(name) else os.path.join(os.path.dirname(table), name)

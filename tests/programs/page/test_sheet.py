@@ -23,6 +23,7 @@ from agenticiqa.programs.page.entry import (
 )
 from agenticiqa.programs.page.ranked_images import comparison_page
 from agenticiqa.programs.page.render import DIGIT_WIDE, aligned
+from agenticiqa.programs.page.table import Table
 from agenticiqa.programs.page.sheet import contact_sheet, link_to
 from agenticiqa.programs.page.thumbnails import ThumbnailRequest, folder_beside, thumbnail, write_thumbnails
 from support.chromium import needs_chromium, visit
@@ -113,7 +114,8 @@ def test_two_images_of_a_comparison_overlap_at_the_width_of_the_window(tmp_path:
     shown = {"reference": str(tmp_path / "reference.png")}
     entries = [replace(entry(str(tmp_path / name), 3.0), shown=shown) for name in ("a.png", "b.png")]
     page = tmp_path / "page.html"
-    page.write_text(comparison_page(entries, [None, None], {}, {"Metrics": (("", "a_b\x1b"), [("m", "1")])}, [], page))
+    table = Table(("", "a_b\x1b"), [("m", "1")], "Metrics")
+    page.write_text(comparison_page(entries, [None, None], {}, [table], [], page))
     assert '<th scope="col" class="number">a_<wbr>b </th>' in page.read_text(), "long names break at an underscore"
     state = (
         "(() => {const [left, right] = document.querySelectorAll('.stage img');"
