@@ -23,8 +23,8 @@ from agenticiqa.programs.page.entry import (
 )
 from agenticiqa.programs.page.ranked_images import comparison_page
 from agenticiqa.programs.page.render import DIGIT_WIDE, aligned
-from agenticiqa.programs.page.table import Table
 from agenticiqa.programs.page.sheet import contact_sheet, link_to
+from agenticiqa.programs.page.table import Table
 from agenticiqa.programs.page.thumbnails import ThumbnailRequest, folder_beside, thumbnail, write_thumbnails
 from support.chromium import needs_chromium, visit
 from support.html_tags import from_elsewhere, read
