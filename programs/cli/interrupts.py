@@ -9,10 +9,12 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from types import FrameType
 from typing import NoReturn
 
 from agenticiqa.programs.cli.status import INTERRUPTED
+from agenticiqa.programs.cli.streams import open_streams
 
 ABORTED = b"agenticiqa: aborted; finished results are kept\n"
 SHOW_CURSOR = b"\x1b[?25h\r\x1b[K"  # the progress bar hides it
@@ -20,6 +22,7 @@ SHOW_CURSOR = b"\x1b[?25h\r\x1b[K"  # the progress bar hides it
 
 def run_as_process(command: Callable[[], int]) -> NoReturn:
     """Run a command, in the main thread, and end the process with its exit status."""
+    open_streams()
     pressed = 0
     status: int | None = None
 
@@ -31,7 +34,8 @@ def run_as_process(command: Callable[[], int]) -> NoReturn:
         if pressed == 1:
             raise KeyboardInterrupt
         # Not print, which fails inside of another print to stderr.
-        os.write(2, SHOW_CURSOR + ABORTED if os.isatty(2) else ABORTED)
+        with suppress(OSError):
+            os.write(2, SHOW_CURSOR + ABORTED if os.isatty(2) else ABORTED)
         os._exit(INTERRUPTED)
 
     signal.signal(signal.SIGINT, handle)

@@ -12,6 +12,7 @@ from agenticiqa.programs.cli.commands import COMMANDS, Command
 from agenticiqa.programs.cli.parser import PROGRAM, parse
 from agenticiqa.programs.cli.printable import VERBOSITY, escape_unencodable_characters, message_line
 from agenticiqa.programs.cli.status import INTERRUPTED, OK, SOME_FAILED, USAGE, worst
+from agenticiqa.programs.cli.streams import reason_of
 from agenticiqa.programs.errors import AgenticIQAError, UserError
 
 logger = logging.getLogger(__name__)
@@ -59,7 +60,7 @@ def main(argv: Sequence[str] | None = None, commands: Mapping[str, Command] | No
         from agenticiqa.programs.images.files import printable_path
 
         place = f"{printable_path(error.filename)}: " if error.filename else "output: "
-        return _fail(f"{place}{error.strerror or error}", SOME_FAILED)
+        return _fail(f"{place}{reason_of(error)}", SOME_FAILED)
     except Exception as error:
         if (failed := _status_of(error)) is None:
             raise

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from agenticiqa.configs.options import Arguments, Option, Writes, options_of
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.cli.printable import is_stdout, print_error, print_note
+from agenticiqa.programs.cli.streams import reason_of
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images import path_of
 from agenticiqa.programs.images.files import make_folder, printable_path, write_atomically
@@ -153,7 +154,7 @@ def write_all(outputs: Iterable[Output]) -> list[bool]:
             else:
                 write_atomically(path, text)
         except OSError as error:
-            print_error(f"{printable_path(path)}: cannot be written ({error.strerror or error})")
+            print_error(f"{printable_path(path)}: cannot be written ({reason_of(error)})")
             done.append(False)
         else:
             done.append(True)

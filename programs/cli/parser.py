@@ -72,6 +72,11 @@ class Parser(argparse.ArgumentParser):
         """Print the message and exit with status 2."""
         self.exit(USAGE, f"{self.prog}: {message}; see {self.prog} --help\n")
 
+    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
+        """Exit after the help is written. Raises OSError if that fails."""
+        sys.stdout.flush()
+        super().exit(status, message)
+
 
 def parse(argv: Sequence[str], commands: Mapping[str, Command]) -> tuple[Command, Arguments]:
     """Return the command that the words name, with its options and arguments.
