@@ -529,7 +529,7 @@ def _with_keys_for_all_stages(value: dict[str, Any], name: str) -> dict[str, Any
 def _with_paths_from(folder: Path, config: Config) -> Config:
     """Return the configuration with relative paths of its files resolved from ``folder``."""
     paths = {"adapter": config.adapter, "prompts": config.prompts, "profile": config.fusion.profile}
-    changes: dict[str, object] = {key: str(folder / Path(path).expanduser()) for key, path in paths.items() if path}
+    changes: dict[str, object] = {key: str(folder / os.path.expanduser(path)) for key, path in paths.items() if path}
     if os.path.isfile(folder / config.tool_curves):  # else the name of shipped curves
         changes["tool_curves"] = str(folder / config.tool_curves)
     if profile := changes.pop("profile", None):

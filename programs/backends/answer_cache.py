@@ -5,6 +5,7 @@ because later runs would get them again.
 """
 
 import logging
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -84,6 +85,10 @@ def install(config: "Config") -> None:
     Called by commands, never by the library. A cache that the caller has set is kept.
     """
     if config.is_offline or "cache" in vars(dspy):
+        return
+    if not (os.path.isabs(DISK_CACHE_DIR) or os.environ.get("DSPY_CACHEDIR")):  # without a home, the working folder
+        logger.warning("no home folder, so answers are kept in memory only; name a folder in DSPY_CACHEDIR")
+        dspy.cache = AnswerCache(None)
         return
     try:
         dspy.cache = AnswerCache(DISK_CACHE_DIR)

@@ -39,9 +39,10 @@ def main(argv: Sequence[str] | None = None, commands: Mapping[str, Command] | No
         from agenticiqa.programs.images.files import cache_folder
 
         VERBOSITY.set(-1 if args.quiet else args.verbose)
-        # matplotlib keeps its font list in this program's cache folder and reads no style of the user.
-        os.environ.setdefault("MPLCONFIGDIR", str(cache_folder() / "matplotlib"))
         with logs.logging_to(VERBOSITY.get(), args.log) as log:
+            # matplotlib keeps its font list in this program's cache folder and reads no style of the user.
+            with contextlib.suppress(OSError):  # no folder can be written, not even a temporary one
+                os.environ.setdefault("MPLCONFIGDIR", str(cache_folder() / "matplotlib"))
             status = command.run(args)
         if log is not None and not log.is_whole:
             status = worst(status, SOME_FAILED)

@@ -1,19 +1,26 @@
 """Hash files and plain JSON, write files atomically, make names printable, and find the cache folder."""
 
+import atexit
 import hashlib
 import inspect
 import json
+import logging
 import os
 import re
 import secrets
+import shutil
+import tempfile
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from platformdirs import user_cache_path
 
 from agenticiqa.configs.user_files import open_regular
+
+logger = logging.getLogger(__name__)
 
 CACHE_VARIABLE = "AGENTICIQA_CACHE"
 HEX_DIGITS = 16  # hex digits of a digest
@@ -37,9 +44,26 @@ def source_digest(function: Any) -> str | None:
 
 
 def cache_folder() -> Path:
-    """Return the cache folder, which may not exist yet: the system's own, or the one in AGENTICIQA_CACHE."""
+    """Return the cache folder, which may not exist yet: the system's own, or the one in AGENTICIQA_CACHE.
+
+    Without a home folder, or where nothing can be written, it is a temporary folder of this process.
+    """
     own = os.environ.get(CACHE_VARIABLE)
-    return Path(own).expanduser() if own else user_cache_path("agenticiqa", appauthor=False)
+    with suppress(RuntimeError):  # the user has no home folder: HOME is not set, and no account has the number
+        folder = Path(own).expanduser() if own else user_cache_path("agenticiqa", appauthor=False)
+        there = next(parent for parent in (folder, *folder.absolute().parents) if os.path.exists(parent))
+        if os.path.isdir(there) and os.access(there, os.W_OK):
+            return folder
+    return _temporary_folder()
+
+
+@cache
+def _temporary_folder() -> Path:
+    """Return a private folder that is deleted when this process ends. Raises OSError."""
+    folder = tempfile.mkdtemp(prefix="agenticiqa-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    logger.warning("no cache folder can be written, so caches end with this run; name one in %s", CACHE_VARIABLE)
+    return Path(folder)
 
 
 def digest(content: Any) -> str:
