@@ -327,7 +327,7 @@ def range_of(field: FieldInfo) -> str:
     }
     match bounds:
         case {"ge": low, "le": high}:
-            return f"{low} to {high}"
+            return f"{low:g} to {high:,g}"
         case {"gt": low, "le": high}:
             return f"above {low}, up to {high}"
         case {"ge": low} if low > 1:
