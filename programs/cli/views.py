@@ -50,12 +50,12 @@ def show(args: TableOptions, view: View) -> bool:
 
 
 def writes_files(args: TableOptions) -> bool:
-    """Return whether an option of ``arguments.table_files`` was given."""
+    """Return whether an option of ``TableOptions`` names a file."""
     return any(getattr(args, name) for name in ("html", "csv", *FORMS))
 
 
 def files_of(args: TableOptions, view: View) -> list[Output]:
-    """Return the files that the options of ``arguments.table_files`` name."""
+    """Return the files that the options of ``TableOptions`` name."""
     page, tables = view.page or partial(page_of, view.tables), [table.printable for table in view.tables]
     return [
         *([Output(view.page_name, args.html, partial(page, args.html))] if args.html else []),
