@@ -17,6 +17,7 @@ def offline() -> AgenticIQA:
     return AgenticIQA.offline()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("container", ["PNG", "BMP", "TIFF", "WEBP", None])
 def test_the_same_pixels_in_any_container_and_of_any_size_score_five(
     offline: AgenticIQA, examples: Path, container: str | None

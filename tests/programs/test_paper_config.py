@@ -187,6 +187,7 @@ def test_the_flag_may_have_the_name_of_the_paper() -> None:
     assert made.plan.plan.tool_execution
 
 
+@pytest.mark.slow
 def test_in_a_shell_the_model_is_named_and_both_runs_stand_in_one_table(
     pair: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -54,6 +54,7 @@ def test_no_forged_row_stops_a_reader(rows: list[dict[str, Any]], tmp_path: Path
         unusable(row)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "why"),
     [

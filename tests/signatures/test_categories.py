@@ -76,6 +76,7 @@ def test_a_curve_that_falls_or_leaves_the_severities_is_refused(curve: Curve) ->
             replace(Subtype("steps", "", ""), **{name: curve})
 
 
+@pytest.mark.slow
 def test_an_added_category_is_planned_detected_measured_and_answered() -> None:
     shown = json.loads(printed()[ADDED])
     assert shown["plan"]["distortions"] == {"Global": ["Ink"]}
@@ -196,16 +197,19 @@ def printed() -> dict[str, str]:
     return dict(zip(scripts, done.stdout.splitlines(), strict=True))
 
 
+@pytest.mark.slow
 def test_an_output_without_a_subtype_is_unused_if_the_row_says_so() -> None:
     assert json.loads(printed()[WITHOUT])["found"]
 
 
+@pytest.mark.slow
 def test_nothing_depends_on_the_order_of_the_rows() -> None:
     before = printed()[ORIGINAL]
     assert json.loads(before)["found"][2]["Noise"]["local"], "damage of a part is compared, too"
     assert printed()[REVERSED] == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("change", "said"), WRONG)
 def test_a_row_that_the_weights_do_not_know_or_that_is_gone_is_named(change: str, said: str) -> None:
     assert printed()[with_rows(change)] == said

@@ -185,6 +185,7 @@ def ratings_of(album: Path, name: str, *, noise: float, bias: float = 0.0, repea
     return written(album / f"labels-{name}.csv", "image,mos,rater,seconds,repeat", rows)
 
 
+@pytest.mark.slow
 def test_ratings_of_one_person_become_an_adapter(
     album: Path, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -89,6 +89,7 @@ WAYS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("way", "engine"), [*((way, "auto") for way in WAYS), ("lm=", "litellm")])
 def test_a_model_of_the_caller_is_asked_for_schema_logprobs_sampling_and_png(
     way: str, engine: str, examples: Path
@@ -297,6 +298,7 @@ UNREADABLE = {  # the words of servers for a format that they cannot decode
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("is_configured", "server_name"), [*((True, name) for name in UNREADABLE), (False, "Ollama"), (False, "OpenAI")]
 )  # DSPy raises another error for each status of a model of the caller; the words are matched alike

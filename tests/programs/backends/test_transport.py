@@ -198,6 +198,7 @@ def trickle(client: socket.socket, head: bytes, each: bytes) -> None:
         client.sendall(each)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("head", "each"),
     [

@@ -48,6 +48,7 @@ def test_the_pixels_that_a_viewer_shows_are_measured(name: str) -> None:
     assert size_of(data) == load(data).size
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("formats", sorted({provider.formats for provider in PROVIDERS.values()}, key=len), ids=len)
 def test_every_provider_receives_the_measured_pixels(name: str, formats: frozenset[str]) -> None:
     """Decode like the simplest server: with Pillow's ``convert("RGB")``, which ignores the rest of the file."""

@@ -148,6 +148,7 @@ def test_the_corpus_is_large_and_has_every_family() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("aside", [False, True], ids=["worked with", "kept aside"])
 def test_nearly_all_answers_are_read_without_a_second_call(aside: bool) -> None:
     readable = [(entry, outcome) for entry, outcome in outcomes() if entry["means"] and entry["aside"] is aside]

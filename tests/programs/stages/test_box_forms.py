@@ -69,6 +69,7 @@ def test_a_box_is_asked_for_and_measured_in_the_form_of_the_family(model: str) -
     assert locate(model, fractions)[0].boxes == {"cat": RIGHT_HALF}, "fractions are fractions in every form"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "size", "box", "pixels"),
     [

@@ -249,6 +249,7 @@ UNKNOWN_PRICES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reply", UNKNOWN_PRICES.values(), ids=UNKNOWN_PRICES)
 def test_a_request_of_unknown_cost_counts_at_its_highest_price(photo: Path, reply: Reply) -> None:
     price, most_tokens = Price(input=0.0, output=1000.0), 100

@@ -72,6 +72,7 @@ def test_most_drawn_pictures_are_recognized_by_their_kind(kind, reason):
     assert sum(each == (reason,) for each in shown) >= 4, shown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "reasons"),
     [

@@ -87,6 +87,7 @@ def test_an_image_compared_with_itself_has_no_distortion(photos):
         assert {category: finding.severity for category, finding in findings.items()} == dict.fromkeys(DETECTABLE, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", CATEGORY)
 def test_with_a_reference_the_severity_follows_the_level_in_every_photo_and_the_true_category_leads(at_levels, kind):
     for name, steps in at_levels[kind].items():

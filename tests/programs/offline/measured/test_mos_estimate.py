@@ -64,6 +64,7 @@ def test_every_category_counts(category):
     assert expected_level(extreme) < UNDISTORTED_LEVEL - 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["blur", "noise", "jpeg", "darken", "low_contrast"])
 @pytest.mark.parametrize("referenced", [True, False])
 def test_the_level_falls_from_the_first_to_the_last_step(kind, referenced):

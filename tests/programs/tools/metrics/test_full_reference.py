@@ -73,6 +73,7 @@ def test_the_value_is_a_float_best_for_equal_images_and_symmetric_where_stated(m
 FALLING = ("blur", "noise", "jpeg", "low_contrast")
 
 
+@pytest.mark.slow
 @each_metric
 @pytest.mark.parametrize("distortion", FALLING)
 def test_quality_falls_with_every_step_of_a_distortion(metric: Metric, distortion: str) -> None:
@@ -121,6 +122,7 @@ def test_images_down_to_the_stated_side_are_measured_and_smaller_ones_refused(me
             metric.measure(small, small)
 
 
+@pytest.mark.slow
 @each_metric
 @pytest.mark.parametrize("turned", [False, True])
 def test_extreme_aspect_ratios_are_measured(metric: Metric, turned: bool) -> None:
@@ -159,6 +161,7 @@ def corner(pixels: np.ndarray, changed: np.ndarray, top: bool, left: bool) -> np
     return result
 
 
+@pytest.mark.slow
 @each_tool
 @pytest.mark.parametrize("shape", [(192, 256), (261, 267)])
 def test_the_damage_map_is_the_image_or_a_whole_fraction_of_it(tool: Tool, shape: tuple[int, int]) -> None:
@@ -202,6 +205,7 @@ def test_the_border_of_evenly_damaged_texture_is_about_as_bad_as_its_inside(tool
         assert 0.7 < strip.mean() / inside < 1.3
 
 
+@pytest.mark.slow
 @each_tool
 @pytest.mark.parametrize(
     "shape", [pytest.param((8, 4000), marks=pytest.mark.slow), (4000, 8), (8, 8), (11, 300), (70, 1500)]

@@ -140,6 +140,7 @@ def test_the_spread_is_wider_for_well_scored_images_unlike_the_photos_of_all_pan
     assert predicted_by(reading).spread == pytest.approx(spread)
 
 
+@pytest.mark.slow
 def test_the_intervals_of_a_photo_and_of_its_copy_in_jpeg_quality_10_do_not_overlap(examples):
     program = AgenticIQA.offline()
     for name in ("coffee", "chelsea", "astronaut"):

@@ -94,6 +94,7 @@ def test_niqe_brisque_and_piqe_agree_with_packages(distortion: str, level: int, 
     assert piqe(image) == pytest.approx(of_packages[2], abs=0.002)
 
 
+@pytest.mark.slow
 @STATISTICAL
 @pytest.mark.parametrize("distortion", ["blur", "noise", "jpeg", "pixelate"])
 def test_a_strong_distortion_is_worse_than_a_mild_one(metric, smallest: int, distortion: str) -> None:
