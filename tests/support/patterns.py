@@ -36,6 +36,8 @@ LOCAL = {
     "programs/tools/measuring.py": "[]",  # the program's own docstrings
     "programs/tools/tool_names.py": "[_spelled(frozenset({'QALIGN'})).pattern]",
     "signatures/lexicon.py": "[word.pattern for words in (_categories(), _meanings()) for word in words.values()]",
+    "eval/tasks/task.py": "[one.fields.parts for one in import_module('agenticiqa.eval.tasks.catalog').TASKS.values() "
+    "if one.fields.parts]",
     "eval/optimize/reflection.py": "[r'(?<!\\w)query(?!\\w)']",
 }
 
@@ -85,7 +87,7 @@ def _evaluated(call: Any, names: dict[str, Any], place: str) -> list[tuple[Any, 
     except NameError as error:
         if place not in LOCAL:
             raise LookupError(f"{place}:{call.lineno}: {error}: add its texts to LOCAL") from error
-        return [(source, flag) for source in eval(LOCAL[place], dict(names))]
+        return [(source, flag) for source in eval(LOCAL[place], {**names, "import_module": import_module})]
 
 
 def _called(text: str) -> dict[str, set[str]]:
