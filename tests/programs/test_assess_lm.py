@@ -354,6 +354,7 @@ def test_plans_that_do_the_same_cost_one_request_for_a_plan(photo: Path) -> None
     assert sum(replanning.values()) == 9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("query", [RATE, "Why is it soft?", OPTIONS])
 @pytest.mark.parametrize("garbage", [bad_json(), Reply("{}"), empty()])
 def test_a_summarizer_without_a_usable_answer_says_so_and_does_not_plan_again(
@@ -375,6 +376,7 @@ def test_a_summarizer_without_a_usable_answer_says_so_and_does_not_plan_again(
     assert json.dumps(result.to_dict(), allow_nan=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("said", "source", "probs"),
     [

@@ -144,6 +144,7 @@ def test_to_dict_is_plain_json_with_the_documented_keys(scored: Assessment) -> N
     assert row["image_sha256"] == scored.image.sha256
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("formats", "image", "reference"),
     [

@@ -70,6 +70,7 @@ def test_few_images_stay_near_a_typical_model_and_fewer_than_ten_of_one_kind_are
     assert trusted[0] > 0.4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tool", [0.5, 0.8])
 def test_a_model_at_chance_changes_no_order(tool: float) -> None:
     for seed in range(5):

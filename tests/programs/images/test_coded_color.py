@@ -61,6 +61,7 @@ def test_hdr_scores_like_its_sdr_original(way) -> None:
     assert any(note.startswith("HDR (cICP: ") for note in result.executor_evidence.notes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["AVIF", "HEIF"])
 def test_nclx_of_avif_and_heic_is_applied(kind: str) -> None:
     if kind == "HEIF":

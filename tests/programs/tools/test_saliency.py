@@ -26,6 +26,7 @@ def mask(*parts: tuple[int, int, int, int]) -> np.ndarray:
     return seen
 
 
+@pytest.mark.slow
 def test_the_cup_is_the_subject_of_the_coffee_photo(examples: Path) -> None:
     image = load(examples / "coffee.webp")
     seen = saliency(image)

@@ -58,6 +58,7 @@ def flat(level: int, height: int = 180, width: int = 190) -> np.ndarray:
     return np.full((height, width, 3), level, np.uint8)
 
 
+@pytest.mark.slow
 @each_metric
 def test_the_value_is_a_float_best_for_equal_images_and_symmetric_where_stated(metric: Metric) -> None:
     there, back = metric.measure(blur(2, PHOTO), PHOTO), metric.measure(PHOTO, blur(2, PHOTO))
@@ -81,6 +82,7 @@ def test_quality_falls_with_every_step_of_a_distortion(metric: Metric, distortio
     assert all(np.diff(quality) < 0), quality
 
 
+@pytest.mark.slow
 @each_metric
 @pytest.mark.parametrize("distortion", sorted(set(AT_LEVEL) - {"brighten", *FALLING}))
 def test_no_distorted_image_is_better_than_the_reference_itself(metric: Metric, distortion: str) -> None:
@@ -177,6 +179,7 @@ def test_the_damage_map_is_the_image_or_a_whole_fraction_of_it(tool: Tool, shape
     assert np.isfinite(damage).all()
 
 
+@pytest.mark.slow
 @each_tool
 @pytest.mark.parametrize(
     ("distortion", "top", "left"),

@@ -24,6 +24,7 @@ SHOWN_BY = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MAPS)
 @pytest.mark.parametrize(("bottom", "right"), [(0, 0), (0, 1), (1, 0), (1, 1)])
 def test_damage_in_one_quadrant_shows_there_and_not_elsewhere(name, bottom, right):
