@@ -50,7 +50,7 @@ class RunSection(Section):
     """The base class of the configuration of a run and its sections: the annotation of each key has its ``Effect``.
 
     Raises:
-        TypeError: A class is defined with a key that declares no effect.
+        TypeError: A class is defined with a key that declares no effect, or that follows an unknown key.
     """
 
     @classmethod
@@ -60,6 +60,10 @@ class RunSection(Section):
             raise TypeError(
                 f"{cls.__name__}.{min(undeclared)} declares no effect on results: annotate it with a member of Effect"
             )
+
+        follows = [mark for field in cls.model_fields.values() for mark in field.metadata if isinstance(mark, Follows)]
+        if unknown := {leader for mark in follows for leader in mark.leaders} - cls.model_fields.keys():
+            raise TypeError(f"{cls.__name__} has no key {min(unknown)}, which another key follows")
 
     @classmethod
     def keys_with(cls, mark: Effect | Of) -> set[str]:

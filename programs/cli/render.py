@@ -64,7 +64,8 @@ def print_table(table: Table) -> None:
         return
     columns = [[printable(cell) for cell in (heading, *cells)] for heading, cells in table.columns]
     places = [place for place, (_, *cells) in enumerate(columns) if any(cells) or not cells]
-    columns, numeric = [columns[place] for place in places], [table.numeric[place] for place in places]
+    is_numeric = table.numeric
+    columns, numeric = [columns[place] for place in places], [is_numeric[place] for place in places]
     widths = _widths(columns, console.width)
     drawn = plain_table()
     for column, width, is_number in zip(columns, widths, numeric, strict=True):

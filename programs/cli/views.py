@@ -1,6 +1,6 @@
 """Show the tables of a command: on stdout, or as the files that its options name."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -56,12 +56,16 @@ def writes_files(args: TableOptions) -> bool:
 
 def files_of(args: TableOptions, view: View) -> list[Output]:
     """Return the files that the options of ``TableOptions`` name."""
-    page, tables = view.page or partial(page_of, view.tables), [table.printable for table in view.tables]
+    page = view.page or partial(page_of, view.tables)
     return [
         *([Output(view.page_name, args.html, partial(page, args.html))] if args.html else []),
         *_csv(args.csv, view.data or view.tables),
-        *(Output("table", getattr(args, name), partial(form, tables)) for name, form in FORMS.items()),
+        *(Output("table", getattr(args, name), partial(_text, form, view.tables)) for name, form in FORMS.items()),
     ]
+
+
+def _text(form: Callable[[Iterable[Table]], str], tables: Sequence[Table]) -> str:
+    return form([table.printable for table in tables])
 
 
 def json_of(args: TableOptions, view: View) -> Output:

@@ -189,15 +189,26 @@ def _walk(top: Path, onerror: Callable[[OSError], None]) -> Iterator[tuple[str, 
     waiting = [os.fspath(top)]
     while waiting:
         parent = waiting.pop()
+        folders: list[str] = []
+        files: list[str] = []
         try:
-            names = os.listdir(parent)
+            with os.scandir(parent) as entries:  # knows the kind of most entries without asking for each
+                for entry in entries:
+                    (folders if _is_folder(entry) else files).append(entry.name)
         except OSError as error:
             onerror(error)
             continue
-        folders = [name for name in names if os.path.isdir(os.path.join(parent, name))]
-        yield parent, folders, [name for name in names if name not in {*folders}]
+        yield parent, folders, files
         paths = [os.path.join(parent, name) for name in reversed(folders)]
         waiting += [path for path in paths if not os.path.islink(path)]
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    """Return whether an entry is a folder or a link to one; a loop of links is not."""
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
 
 
 def _head_of(path: Path) -> bytes:

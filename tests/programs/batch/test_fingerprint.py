@@ -11,7 +11,7 @@ import pytest
 
 from agenticiqa import configs
 from agenticiqa.configs import STAGES, Config, StageConfig
-from agenticiqa.configs.options import Effect
+from agenticiqa.configs.options import Effect, Follows
 from agenticiqa.configs.schema import FusionConfig
 from agenticiqa.programs.batch.plan_run import run_settings
 from agenticiqa.programs.images.files import digest
@@ -88,6 +88,13 @@ def test_an_added_key_is_recorded_as_it_declares() -> None:
 def test_a_key_without_a_declared_effect_is_refused_when_its_class_is_defined(section: type) -> None:
     with pytest.raises(TypeError, match=r"^Mine\.lowest declares no effect on results: annotate it with a member of"):
         type("Mine", (section,), {"__annotations__": {"lowest": int}, "lowest": 1})
+
+
+def test_a_key_that_follows_an_unknown_key_is_refused_when_its_class_is_defined() -> None:
+    with pytest.raises(TypeError, match=r"^Mine has no key server, which another key follows$"):
+
+        class Mine(StageConfig):
+            port: Annotated[int | None, Effect.NONE, Follows(("server",))] = None
 
 
 # Another value of each key that is recorded by what it names or sets; None where a test of its own needs its files.

@@ -205,3 +205,10 @@ def test_every_option_is_read_by_the_code_of_its_command() -> None:
     program = "".join(path.read_text(encoding="utf-8") for path in (root / "programs").rglob("*.py"))
     for key in (*KEYS, *SECTION_KEYS):
         assert re.search(rf"\.{key.name}\b", program), f"{key.form}: no code of the program reads {key.name}"
+
+
+def test_an_option_needs_one_that_its_command_has() -> None:
+    for name, command in COMMANDS.items():
+        forms = [option.form for option in command.options]
+        for needed in filter(None, (option.needs for option in command.options)):
+            assert any(needed.split()[0] == form.split()[0] for form in forms), f"{name}: {needed}"
