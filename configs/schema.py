@@ -311,7 +311,7 @@ class Config(RunSection, AdapterKey, ModelKeys, ImageSettings):  # type: ignore[
     levels: Annotated[LevelsConfig | None, Effect.BY_CONTENT] = Field(
         default=None, description="a model that rates the image in place of the summarizer stage"
     )
-    keep_history: Annotated[bool, Effect.ON_RESULTS] = Field(
+    keep_history: Annotated[bool, Effect.NONE] = Field(
         default=False, description="keep DSPy's history of calls, with images as hash and size"
     )
     attempts: Annotated[int, Effect.ON_RESULTS] = Field(

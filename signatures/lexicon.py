@@ -166,6 +166,7 @@ def check_claims(rows: Sequence[Category], others: Sequence[Words]) -> None:
         rivals.append(claim)
     _check_names("subtype", [(subtype.name, row.name) for row in rows for subtype in row.subtypes])
     _check_names("kind of eval.research.distort", [(kind, row.name) for row in rows for kind in row.kinds])
+    _check_names("sign", [(sign, row.name) for row in rows for sign in phrases_of(row.signs)])
     _check_names("output", [(name, row.name) for row in rows for words in row.words for name in words.read_as])
 
 

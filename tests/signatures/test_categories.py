@@ -15,7 +15,7 @@ import pytest
 
 from agenticiqa.eval.research.distort import KINDS
 from agenticiqa.programs.errors import ToolError
-from agenticiqa.programs.offline.measured.findings import Measured
+from agenticiqa.programs.offline.measured.findings import SUBTYPE, Measured
 from agenticiqa.signatures.categories import (
     CATEGORIES,
     Category,
@@ -219,13 +219,14 @@ INKED = Words("fault", "ink, inky")
 SPOTS = Category(
     "Spots",
     "spots",
-    (Words("fault", kind="dots", read_as=("dots",), phrases="dot*, spotted"), Words("virtue", vague="spotless")),
+    words=(Words("fault", kind="dots", read_as=("dots",), phrases="dot*, spotted"), Words("virtue", vague="spotless")),
+    signs="round marks",
     subtypes=(Subtype("round dots", "", "", kinds=("dots",)),),
 )
 
 
-def ink(*words: Words, subtypes: tuple[Subtype, ...] = ()) -> Category:
-    return Category("Ink", "ink", words, subtypes=subtypes)
+def ink(*words: Words, signs: str = "", subtypes: tuple[Subtype, ...] = ()) -> Category:
+    return Category("Ink", "ink", words, signs, subtypes=subtypes)
 
 
 @pytest.mark.parametrize(
@@ -265,6 +266,10 @@ def ink(*words: Words, subtypes: tuple[Subtype, ...] = ()) -> Category:
             "two rows claim the kind of eval.research.distort 'dots': Spots and Ink; keep it in one",
         ),
         (
+            ink(INKED, signs="spilled ink, round marks"),
+            "two rows claim the sign 'round marks': Spots and Ink; keep it in one",
+        ),
+        (
             ink(Words("fault", "inky", read_as=("dots",))),
             "two rows claim the output 'dots': Spots and Ink; keep it in one",
         ),
@@ -289,3 +294,9 @@ def test_a_searched_category_without_a_measurement_is_refused_in_one_line() -> N
     for subtype in (Subtype("lost ink", "", ""), Subtype("lost ink", "", "", measure="clipped_dark")):
         with pytest.raises(ToolError, match=r"^category 'Ink': the kind 'lost ink' needs a measure of .*curves\.py$"):
             measured.plain(ink(INKED, subtypes=(subtype,)))
+
+
+def test_a_sentence_with_a_value_that_nothing_measures_is_refused_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SUBTYPE, "lost ink", Subtype("lost ink", "{ink:.0f} drops are lost.", ""))
+    with pytest.raises(ToolError, match=r"^the sentence of the kind 'lost ink' names 'ink', which nothing measures$"):
+        Measured({}, None, {}).finding("lost ink", 1.0)

@@ -144,11 +144,16 @@ class Measured:
     def finding(self, subtype: str, severity: float, *, by_value: float | None = None, **derived: float) -> Finding:
         """Return a finding of a subtype with its sentence, which may contain ``derived`` values.
 
-        ``by_value`` is the severity from the values of the sentence alone, if it differs.
+        ``by_value`` is the severity from the values of the sentence alone, if it differs. Raises ToolError for a
+        sentence with a value that nothing measures.
         """
         row = _row_of(subtype)
         sentence = row.alone if self.was is None else row.beside
-        return Finding(severity, subtype, sentence.format(**self.image, **derived, was=self.was), measured=by_value)
+        try:
+            explanation = sentence.format(**self.image, **derived, was=self.was)
+        except KeyError as error:
+            raise ToolError(f"the sentence of the kind '{subtype}' names {error}, which nothing measures") from error
+        return Finding(severity, subtype, explanation, measured=by_value)
 
     def by_value(self, subtype: str) -> float:
         """Return the severity of a subtype that one measurement determines."""
