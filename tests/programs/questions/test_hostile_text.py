@@ -20,7 +20,7 @@ from agenticiqa.signatures.answers.letters import letter_of
 from agenticiqa.signatures.answers.level_in_words import level_named
 from agenticiqa.signatures.lexicon import fold_distortion, terms_in
 
-LENGTH = 64_000
+LENGTH = 32_000
 SOON = 0.3  # seconds of processor time that need no second run
 GROWTH = 8  # maximum growth of the time for four times the text: linear is 4, quadratic 16
 GIVEN = {"A": "Yes", "B": "No"}
