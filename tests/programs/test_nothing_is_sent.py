@@ -68,6 +68,8 @@ CHAINS = {
 TRACED = "connect,sendto,sendmsg,sendmmsg,open,openat,creat,mkdir,mkdirat,rename,renameat,renameat2,unlink,unlinkat"
 WRITTEN = re.compile(r"O_WRONLY|O_RDWR|O_CREAT|\b(?:creat|mkdir|rename|unlink)\w*\(")
 NEVER_KEPT = ("/dev/", "/proc/")
+STRACE = shutil.which("strace")
+WITHOUT_STRACE = [pytest.mark.slow, pytest.mark.skipif(bool(STRACE), reason="with strace, the next test shows it, too")]
 
 
 def test_every_command_is_run() -> None:
@@ -76,7 +78,7 @@ def test_every_command_is_run() -> None:
     assert [name for name in leaves if not any(f"{line} ".startswith(f"{name} ") for line in lines)] == []
 
 
-@pytest.mark.parametrize("name", ["one photo", *(pytest.param(name, marks=pytest.mark.slow) for name in [*CHAINS][1:])])
+@pytest.mark.parametrize("name", ["one photo", *(pytest.param(name, marks=WITHOUT_STRACE) for name in [*CHAINS][1:])])
 def test_a_command_writes_only_its_outputs_and_our_cache(name: str, examples: Path, tmp_path: Path) -> None:
     ended = ran(name, examples, tmp_path)
     assert ended.returncode == 0, ended.stderr
@@ -84,7 +86,7 @@ def test_a_command_writes_only_its_outputs_and_our_cache(name: str, examples: Pa
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not shutil.which("strace"), reason="needs strace, which sees what native code does")
+@pytest.mark.skipif(not STRACE, reason="needs strace, which sees what native code does")
 @pytest.mark.parametrize("name", CHAINS)
 def test_no_command_connects_or_writes_elsewhere(name: str, examples: Path, tmp_path: Path) -> None:
     trace = tmp_path / "trace"
