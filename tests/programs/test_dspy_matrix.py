@@ -1,4 +1,4 @@
-"""What DSPy's users do with a module, for each way to build the program; docs/dspy-matrix.md has these rows.
+"""What DSPy's users do with a module, for a program without a model and one with its own; docs/dspy.md has these rows.
 
 Each cell checks the requests that reached the server: the exact bytes of the image in every question with one, no
 placeholder, and only the expected model.
@@ -14,6 +14,7 @@ import io
 import json
 import pickle
 import re
+import textwrap
 import urllib.request
 from collections.abc import Callable
 from functools import partial
@@ -40,8 +41,8 @@ from support.dspy_matrix import (
     ADVICE,
     ASSESSMENT,
     BASE64,
+    BOTH,
     COLUMNS,
-    CONFIGURED_COLUMNS,
     GIVEN,
     OF_A_CUP,
     OF_ITS_EDGES,
@@ -67,7 +68,7 @@ from support.scripted_answers import RATE
 pytestmark = pytest.mark.slow
 
 ROWS: list[Row] = []
-PAGE = Path(__file__).parents[2] / "docs" / "dspy-matrix.md"
+PAGE = Path(__file__).parents[2] / "docs" / "dspy.md"
 PROMPTS = "prompts"  # the model that an optimizer asks for new instructions
 INSTRUCTIONS = frozenset({PROMPTS})
 CANNED = {"messages": [{"role": "user", "content": ""}]}  # a question without an image
@@ -78,13 +79,11 @@ def without_tokens(cell: Cell) -> int:
     return 0 if cell.configured else 1
 
 
-def row(
-    code: str, remark: str = "", *, given: bool = False, slow: bool = False
-) -> Callable[[Callable[[Cell], Expected]], None]:
+def row(code: str, remark: str = "", *, given: bool = False) -> Callable[[Callable[[Cell], Expected]], None]:
     """Add a row to the matrix."""
 
     def add(run: Callable[[Cell], Expected]) -> None:
-        ROWS.append(Row(code, run, remark, given, slow))
+        ROWS.append(Row(code, run, remark, given))
 
     return add
 
@@ -601,7 +600,7 @@ def _(cell: Cell) -> Expected:
     return Expected(cell.asked)
 
 
-@row("`dspy.BootstrapFewShotWithRandomSearch`", slow=True)
+@row("`dspy.BootstrapFewShotWithRandomSearch`")
 def _(cell: Cell) -> Expected:
     few = {"max_bootstrapped_demos": 1, "max_labeled_demos": 1, "num_candidate_programs": 1}
     tuned_by(dspy.BootstrapFewShotWithRandomSearch(rated, num_threads=2, **few), cell, valset=cell.examples()[:2])
@@ -618,21 +617,21 @@ def _(cell: Cell) -> Expected:
     return Expected(cell.asked)
 
 
-@row("`dspy.COPRO`", slow=True)
+@row("`dspy.COPRO`")
 def _(cell: Cell) -> Expected:
     optimizer = dspy.COPRO(prompt_model=cell.lm(PROMPTS), metric=rated, breadth=2, depth=1)
     tuned_by(optimizer, cell, trainset=cell.examples()[:1], eval_kwargs={"num_threads": 1, "display_progress": False})
     return Expected(cell.asked, others=INSTRUCTIONS)
 
 
-@row("`dspy.SIMBA`", slow=True)
+@row("`dspy.SIMBA`")
 def _(cell: Cell) -> Expected:
     few = {"bsize": 2, "num_candidates": 2, "max_steps": 2, "max_demos": 1}
     tuned_by(dspy.SIMBA(metric=rated, prompt_model=cell.lm(PROMPTS), **few), cell)
     return Expected(cell.asked, others=INSTRUCTIONS)
 
 
-@row("`dspy.MIPROv2`", "uses its `task_model`; needs `optuna`", given=True, slow=True)
+@row("`dspy.MIPROv2`", "uses its `task_model`; needs `optuna`", given=True)
 def _(cell: Cell) -> Expected:
     pytest.importorskip("optuna", reason="MIPROv2 needs optuna")
     optimizer = dspy.MIPROv2(
@@ -650,7 +649,7 @@ def _(cell: Cell) -> Expected:
     return Expected(GIVEN, others=INSTRUCTIONS)
 
 
-@row("`dspy.GEPA`", "`agenticiqa optimize --optimizer gepa` runs it with this package's metric", slow=True)
+@row("`dspy.GEPA`", "`agenticiqa optimize --optimizer gepa` runs it with this package's metric")
 def _(cell: Cell) -> Expected:
     optimizer = dspy.GEPA(
         metric=with_feedback,
@@ -670,26 +669,20 @@ def _(cell: Cell) -> Expected:
 
 
 def cells() -> list[Any]:
-    """Return every row under every column."""
+    """Return every row for both programs, and the first row for each way to build one."""
+    every = [(row, column) for row in ROWS for column in BOTH]
+    every += [(ROWS[0], column) for column in COLUMNS if column not in BOTH]
     return [
-        pytest.param(
-            *(row, column),
-            id=f"{re.sub(r'[^a-zA-Z_]+', '-', row.code).strip('-')}-{column}",
-            marks=[pytest.mark.slow] if row.slow else [],
-        )
-        for row in ROWS
-        for column in COLUMNS
+        pytest.param(row, column, id=f"{re.sub(r'[^a-zA-Z_]+', '-', row.code).strip('-')}-{column}")
+        for row, column in every
     ]
 
 
 def table() -> str:
-    """Return the matrix of the page: the model that each cell asks."""
-    lines = [f"| | {' | '.join(f'`{name}`' if '(' in name or '_' in name else name for name in COLUMNS)} | |"]
-    lines.append("| --- " * (len(COLUMNS) + 2) + "|")
-    for row in ROWS:
-        models = ["its own" if name in CONFIGURED_COLUMNS and not row.given else "`lm`" for name in COLUMNS]
-        lines.append(f"| {row.code} | {' | '.join(models)} | {row.remark} |")
-    return "\n".join(lines)
+    """Return the matrix of the page: the rows with a remark, and then the names of all others."""
+    lines = ["| | |", "| --- | --- |", *(f"| {row.code} | {row.remark} |" for row in ROWS if row.remark)]
+    others = f"Without a remark: {'; '.join(row.code for row in ROWS if not row.remark)}."
+    return "\n".join([*lines, "", *textwrap.wrap(others, 130, break_on_hyphens=False)])
 
 
 @pytest.mark.recorded

@@ -113,7 +113,6 @@ class Row:
     run: Callable[[Cell], Expected]
     remark: str = ""
     given: bool = False  # whether the given model takes precedence over the program's own
-    slow: bool = False
 
 
 def _stage(server: Server) -> StageConfig:
@@ -133,6 +132,7 @@ COLUMNS: dict[str, Callable[[Server], AgenticIQA]] = {
     "own stages, Backend": lambda server: all_asking(connect(_stage(server)), toolbox()),
 }
 CONFIGURED_COLUMNS = {"from_config", "own stages, Backend"}
+BOTH = ("AgenticIQA()", "from_config")  # a program without a model, and one with its own
 
 
 @contextmanager
