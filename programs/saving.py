@@ -224,7 +224,7 @@ def load(program: dspy.Module, path: str | os.PathLike[str]) -> list[str]:
     absent = sorted(saved.keys() - here.keys())
     reasons = []
     if other:
-        reasons.append(f"{', '.join(other)}: saved with other input or output fields")
+        reasons.append(f"{', '.join(other)}: saved for another prompt, or with other fields")
     if absent:
         reasons.append(f"{', '.join(absent)}: this program has no such predictor")
     why = "; ".join(reasons)

@@ -78,8 +78,8 @@ def _rating(stage: StageConfig) -> tuple[dict[str, Any], dict[str, dict[str, Any
 
 def _that_rates(stage: StageConfig) -> Config:
     """Return a configuration that asks only for the rating, once, with the keys that are set in a section."""
-    given = stage.model_dump(include={*StageConfig.model_fields}, exclude_unset=True)
     once: dict[str, Any] = {"attempts": 1, "max_replan_iterations": 0, "cache": False}
     if isinstance(stage, LevelsConfig):
-        return Config(mode="levels", levels=LevelsConfig(prompt=stage.prompt, **given), **once)
+        return Config(mode="levels", levels=stage, **once)
+    given = stage.model_dump(include={*SummarizerConfig.model_fields}, exclude_unset=True)
     return Config(summarizer=SummarizerConfig(**given), **once)

@@ -126,7 +126,8 @@ LETTER_FORM: TokenForm[RatingAnswer] = TokenForm(letter_only, gives_levels, lett
 class RatingPrompt:
     """A prompt that asks for a rating: its signature, and its form for a model that reports its tokens.
 
-    Raises TypeError for a signature with other fields than ``ScoreQuality``, whose values the scorer sends and reads.
+    Raises TypeError for a signature with other fields than ``ScoreQuality``, whose values the scorer sends and reads,
+    or with other descriptions of them, because the form replaces that of the answer.
     """
 
     signature: type[dspy.Signature]
@@ -134,12 +135,19 @@ class RatingPrompt:
 
     def __post_init__(self) -> None:
         """Check the fields of the signature."""
-        needed = {name: field.annotation for name, field in ScoreQuality.fields.items()}
-        if {name: field.annotation for name, field in self.signature.fields.items()} != needed:
-            raise TypeError(f"{self.signature.__name__} must have the fields of ScoreQuality: {', '.join(needed)}")
+        given, needed = (
+            {name: (field.annotation, field.json_schema_extra) for name, field in signature.fields.items()}
+            for signature in (self.signature, ScoreQuality)
+        )
+        if given != needed:
+            raise TypeError(
+                f"{self.signature.__name__} must have the fields of ScoreQuality, with their descriptions: "
+                f"{', '.join(needed)}"
+            )
 
 
-# The prompts by their name in ``summarizer.rating``. Cost estimates and saved prompts follow from the row.
+# The prompts by their name in ``summarizer.rating``. Cost estimates, saved prompts and golden requests follow from the
+# row. Write each signature as a class of its own name, by which saved prompts tell them apart.
 RATINGS: Mapping[Rating, RatingPrompt] = {
     "level": RatingPrompt(ScoreQuality, LEVEL_FORM),
     "letter": RatingPrompt(ScoreQuality, LETTER_FORM),

@@ -101,7 +101,7 @@ def test_a_predictor_loads_only_prompts_for_its_fields_and_the_others_are_report
     assert saving.load(program, saved) == ["judge.predict"]
     assert program.answer.predict.signature.instructions == other.instructions
     assert program.answer.predict.demos == []
-    assert "ignored: answer.predict: saved with other input or output fields" in caplog.text
+    assert "ignored: answer.predict: saved for another prompt, or with other fields" in caplog.text
     with pytest.raises(StateError, match="no prompt fits this program"):
         saving.load(CheckedPredict(AnswerQuestion, stage="answering"), saved)
 
@@ -152,7 +152,7 @@ def test_a_scorer_tuned_under_fast_is_used_wherever_a_model_scores(
         loaded = AgenticIQA.from_config(config.model_copy(update={"prompts": str(tmp_path)}))
         assert dict(loaded.named_predictors())[SCORER].signature.instructions == "Weigh the blur."
         assert saving.scoring_prompt(loaded) == saving.scoring_prompt(program)
-    assert "planner.ask.predict: saved with other input or output fields" in caplog.text
+    assert "planner.ask.predict: saved for another prompt, or with other fields" in caplog.text
     with pytest.raises(StateError, match="this program has no such predictor"):
         AgenticIQA.from_config(Config(prompts=str(tmp_path)))
 

@@ -22,6 +22,7 @@ from agenticiqa.programs.cli.parser import parse
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.fusion.profile import write_fusion_profile
 from agenticiqa.programs.images import search_images
+from agenticiqa.programs.page.forms import FORMS
 from agenticiqa.programs.pictures.canvas import Canvas
 from agenticiqa.programs.pictures.draw import mark_of, picture_paths
 from support.profiles import TYPICAL
@@ -98,7 +99,7 @@ def drawn(maps: Path, *images: str) -> list[str]:
 NAMED = ["adapter.npz", "profile.yaml", "curves.yaml", "tuned/prompts.json", "tuned/fusion.yaml"]
 
 
-@pytest.mark.parametrize("option", ["csv", "html", "log", "jsonl", "markdown", "latex"])
+@pytest.mark.parametrize("option", ["csv", "html", "log", "jsonl", *FORMS])
 @pytest.mark.parametrize("link", [None, os.link, os.symlink])
 @pytest.mark.parametrize("name", NAMED)
 def test_what_a_configuration_names_is_no_output(name: str, link: Any, option: str, tmp_path: Path) -> None:

@@ -3,7 +3,9 @@
 import csv
 import io
 import json
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable
+from html import unescape
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +14,7 @@ from PIL import Image
 
 from agenticiqa.configs.options import Option, Writes, options_of
 from agenticiqa.eval.cli import COMMANDS, main
-from agenticiqa.programs.cli.arguments import TableOptions
+from agenticiqa.programs.cli.arguments import OVERVIEW, AssessOptions, TableOptions
 from agenticiqa.programs.cli.status import OK, USAGE
 from agenticiqa.programs.cli.views import View, print_tables
 from agenticiqa.programs.page.forms import FORMS, comma_separated, latex, markdown
@@ -29,7 +31,26 @@ COMMAND_LINES = {
     "backends": ["backends"],
     "datasets": ["datasets"],
 }
-PARTS = {"--csv": ",", "--markdown": "| --- |", "--latex": r"\begin{tabular}", "--json": '": '}
+ODD = 'a | b,#1: "x" & {y}_$z%.png'  # what CSV, Markdown and LaTeX read as syntax
+
+
+def _of_latex(text: str) -> list[str]:
+    """Return the first cells of a table in LaTeX, as they are printed."""
+    cells = [re.split(r"(?<!\\) & ", line)[0] for line in text.splitlines() if line.endswith(r"\\")]
+    return [re.sub(r"\\([&%_#${}])", r"\1", cell.replace("$|$", "|").replace("''", '"')) for cell in cells]
+
+
+def _of_markdown(text: str) -> list[str]:
+    cells = [re.split(r"(?<!\\) \| ", line.removeprefix("| "))[0] for line in text.splitlines() if line.startswith("|")]
+    return [unescape(cell.replace(r"\|", "|")) for cell in cells if cell != "---"]
+
+
+# How a reader of each form reads the first column, with its heading.
+FIRST_COLUMN: dict[str, Callable[[str], list[str]]] = {
+    "csv": lambda text: [line[0] for line in csv.reader(io.StringIO(text))],
+    "markdown": _of_markdown,
+    "latex": _of_latex,
+}
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +77,7 @@ def test_a_command_writes_its_table_in_every_form(
     assert "The table was written to t--csv\n" in capsys.readouterr().err
     for flag in files:
         text = Path(f"t{flag}").read_text(encoding="utf-8-sig")
-        assert PARTS[flag] in text
+        assert len(FIRST_COLUMN[flag.removeprefix("--")](text)) > 2
         main([*words, flag, "-"])
         printed = capsys.readouterr().out
         assert printed.startswith(text.splitlines()[0]), "a file and - have the same text"
@@ -102,6 +123,19 @@ def test_every_form_has_its_option_and_the_reverse() -> None:
     assert have == {*COMMAND_LINES, "batches", "report"}
     others = {option.name for name in COMMANDS.keys() - have for option in COMMANDS[name].options}
     assert not others & {"csv", *FORMS}, "a command has all of them or none"
+
+
+def test_every_form_has_a_reader_that_reads_an_odd_name() -> None:
+    table = Table(("image", "n"), [[ODD, number(1, "d")], ["c.png", number(2, "d")]])
+    assert FIRST_COLUMN.keys() == {"csv", *FORMS}, "add how its reader reads the first column"
+    for name, form in FORMS.items():
+        assert FIRST_COLUMN[name](form([table.printable])) == ["image", ODD, "c.png"], name
+
+
+def test_assess_has_each_form_among_its_overviews_and_with_shards() -> None:
+    forms = [option for option in options_of(AssessOptions) if option.name in ("html", "csv", "raw_csv", *FORMS)]
+    assert [option.name for option in forms if option.groups != (OVERVIEW,)] == [], "declare it in AssessOptions, too"
+    assert [option.name for option in forms if not option.with_shards] == []
 
 
 @pytest.mark.parametrize("name", FORMS)

@@ -12,6 +12,7 @@ from agenticiqa.eval.optimize.reflection import names_of_answer
 from agenticiqa.programs.stages.ask import CheckedPredict
 from agenticiqa.programs.stages.box_forms import box_form
 from agenticiqa.programs.stages.levels import LevelsAdapter
+from agenticiqa.programs.stages.scorer import RATINGS
 from agenticiqa.signatures.executor import AnalyzeDistortions, DetectDistortions, LocateRegions, SelectTools
 from agenticiqa.signatures.planner import Plan, plan_signature
 from agenticiqa.signatures.replan import DecideReplan
@@ -67,6 +68,9 @@ CASES: dict[str, tuple[type[dspy.Signature], dict[str, Any]]] = {
         },
     ),
 }
+RATED = CASES["assessment"][1]
+CASES |= {f"{name}_in_tokens": (row.token_form.signature(row.signature), RATED) for name, row in RATINGS.items()}
+CASES |= {f"{name}_rating": (row.signature, RATED) for name, row in RATINGS.items() if row.signature != ScoreQuality}
 
 
 def sent(name: str, attempt: int = 1) -> Body:

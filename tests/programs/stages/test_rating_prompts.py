@@ -40,8 +40,19 @@ def test_every_value_of_the_key_has_a_row() -> None:
 
 def test_a_signature_without_the_fields_that_the_scorer_sends_is_refused() -> None:
     for wrong in (ScoreQuality.delete("evidence"), ScoreQuality.append("mood", dspy.InputField())):
-        with pytest.raises(TypeError, match="must have the fields of ScoreQuality: reference, image, "):
+        with pytest.raises(TypeError, match="must have the fields of ScoreQuality, with their descriptions: refer"):
             RatingPrompt(wrong, LEVEL_FORM)
+
+
+def test_a_description_that_the_form_in_tokens_would_replace_is_refused() -> None:
+    with pytest.raises(TypeError, match="with their descriptions"):
+        RatingPrompt(ScoreQuality.with_updated_fields("assessment", desc="the rating, in one word"), LEVEL_FORM)
+
+
+def test_saved_prompts_tell_the_rows_apart_by_the_names_of_their_signatures() -> None:
+    named = {row.signature.__name__: row.signature for row in RATINGS.values()}
+    assert {*named.values()} == {row.signature for row in RATINGS.values()}
+    assert "StringSignature" not in named, "write it as a class"
 
 
 def test_prompts_tuned_for_another_rating_prompt_are_not_loaded(brief: Any, tmp_path: Path) -> None:
