@@ -101,7 +101,7 @@ def by_category(kinds: Mapping[str, Figures]) -> dict[str, Figures]:
     result: dict[str, Figures] = {OVERALL: dict(kinds[OVERALL])}
     for category in DISTORTIONS:
         figures = [
-            row for kind, row in kinds.items() if kind != OVERALL and category in _counts_for(KINDS[kind].category)
+            row for kind, row in kinds.items() if kind != OVERALL and category in counts_for(KINDS[kind].category)
         ]
         for tool in dict.fromkeys(name for row in figures for name in row):
             own = [row[tool] for row in figures if tool in row]
@@ -126,7 +126,7 @@ def of_scores(tool: Tool, values: Sequence[float | None], items: Sequence[Labele
     groups: dict[str, list[tuple[float | None, float]]] = {OVERALL: []}
     for value, item in zip(values, items, strict=True):
         groups[OVERALL].append((value, item.mos))
-        for category in _counts_for(CATEGORY_OF_LABEL.get(item.distortion or "")):
+        for category in counts_for(CATEGORY_OF_LABEL.get(item.distortion or "")):
             groups.setdefault(category, []).append((value, item.mos))
     return {group: figure for group, pairs in groups.items() if (figure := directed_srcc(tool, pairs))}
 
@@ -144,7 +144,7 @@ def directed_srcc(tool: Tool, pairs: Iterable[tuple[float | None, float]]) -> Ag
     return Agreement(round(correlation, 3), len(measured))
 
 
-def _counts_for(category: Distortion | None) -> list[Distortion]:
+def counts_for(category: Distortion | None) -> list[Distortion]:
     """Return the categories that a distortion of ``category`` counts for."""
     return [category, *([ALSO_COUNTS_FOR[category]] if category in ALSO_COUNTS_FOR else [])] if category else []
 

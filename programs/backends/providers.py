@@ -58,8 +58,7 @@ class Provider:
     ``schema_per_request``: whether each request has a schema of its own, with the names and the number of rows that it
     asks for. Servers of the user's own build a grammar in milliseconds; hosted providers compile and cache each schema,
     which delays its first request, so they get one schema for each stage. ``refused_keywords``: the keywords that their
-    strict modes refuse. ``bills_schemas``: whether it adds the schema to the prompt and bills it; a server of the
-    user's own turns it into a grammar. ``image_tokens``: the rule for the tokens of an image; ``models`` has the rules
+    strict modes refuse. ``image_tokens``: the rule for the tokens of an image; ``models`` has the rules
     of models that several providers offer. ``formats``: the media types that it is known to decode. ``continues``: the
     fields of a request that continues an unfinished answer; ``None`` if the model would begin a new answer.
     ``reasoning_is_apart``: whether it counts hidden reasoning separately from output tokens. ``context``: the size of
@@ -84,7 +83,6 @@ class Provider:
     takes_top_p: bool = True
     schema_per_request: bool = False
     refused_keywords: frozenset[str] = frozenset()
-    bills_schemas: bool = False
     image_tokens: Rule = QWEN
     formats: frozenset[str] = JPEG_PNG
     continues: Mapping[str, Any] | None = None
@@ -97,6 +95,11 @@ class Provider:
     models: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     elsewhere: Mapping[str, Any] = field(default_factory=dict)
     nearby: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def bills_schemas(self) -> bool:
+        """Whether it adds the schema to the prompt and bills it; a server of the user's own turns it into a grammar."""
+        return self.key_env is not None
 
     @property
     def format_names(self) -> tuple[str, ...]:
@@ -121,7 +124,6 @@ PROVIDERS: dict[str, Provider] = {
         "https://api.openai.com/v1",
         ("OPENAI_BASE_URL", "OPENAI_API_BASE"),
         token_limit="max_completion_tokens",
-        bills_schemas=True,
         image_tokens=openai_tokens,
         context=ContextSize("the option of the server for it"),
         formats=WITH_WEBP,
@@ -145,7 +147,6 @@ PROVIDERS: dict[str, Provider] = {
         seed=False,
         takes_top_p=False,
         refused_keywords=BOUNDS,
-        bills_schemas=True,
         image_tokens=claude_tokens,
         formats=WITH_WEBP,
         models={r"claude-(2|3|instant)|claude-(opus|sonnet)-4-(0|2025)": {"forms": ()}},  # models without them
@@ -157,7 +158,6 @@ PROVIDERS: dict[str, Provider] = {
         ("GOOGLE_GEMINI_BASE_URL", "GEMINI_API_BASE"),
         "/v1beta",
         route="gemini",
-        bills_schemas=True,
         image_tokens=gemini_tokens,
         formats=WITH_WEBP,
         reasoning_is_apart=True,

@@ -3,7 +3,7 @@
 import inspect
 import math
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from importlib import import_module
@@ -20,8 +20,17 @@ from agenticiqa.programs.tools.tool_curves import ToolCurve, usable
 METRICS = tuple(name for name in vars(ranking) if not name.startswith("_"))
 
 
-_MODULES = [import_module(f"agenticiqa.programs.tools.metrics.{metric}") for metric in METRICS]
-TOOLS: dict[str, Tool] = {module.TOOL.name: module.TOOL for module in _MODULES}
+def by_name(tools: Iterable[Tool]) -> dict[str, Tool]:
+    """Return tools by name, in their order. Raises ValueError for a name that two have."""
+    named: dict[str, Tool] = {}
+    for tool in tools:
+        if tool.name in named:
+            raise ValueError(f"programs/tools/metrics: two files have a TOOL named {tool.name}; rename one")
+        named[tool.name] = tool
+    return named
+
+
+TOOLS = by_name(import_module(f"agenticiqa.programs.tools.metrics.{metric}").TOOL for metric in METRICS)
 
 
 def toolbox(curves: str = "default", pyiqa: Sequence[str] = (), adapter: str | None = None) -> dict[str, Tool]:

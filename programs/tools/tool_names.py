@@ -1,7 +1,7 @@
 """Find the tools that a question names."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import lru_cache
@@ -9,7 +9,7 @@ from functools import lru_cache
 from agenticiqa.programs.questions.instructions import LONGEST_READ, readable, without_instructions
 from agenticiqa.programs.questions.options import parse_options, question_part
 from agenticiqa.programs.tools.tool import find_tool, unknown_tool
-from agenticiqa.signatures.lexicon import distortions_in
+from agenticiqa.signatures.lexicon import distortions_in, terms_in
 from agenticiqa.signatures.types import unique
 
 # Metrics that users may ask for by name. Those that are not in the toolbox are recognized, so that they can be refused.
@@ -40,6 +40,7 @@ _ABOUT_TOOLS = re.compile(
     r"|\b(?:which|what|best) (?:iqa )?tools?\b|\btools? used\b",
     re.I | re.S,
 )
+_LEADS = re.compile(r"\b(?:according to|based on|by|per|using|with) (?:the )?\Z", re.I)
 
 
 @dataclass(frozen=True)
@@ -120,6 +121,25 @@ def requested_tools(query: str, mentions: Collection[Mention], known: Collection
         if mention.tool is None:
             raise unknown_tool(mention.text, known)
     return unique(mention.tool for mention in mentions if mention.tool)
+
+
+def without_tools(query: str, mentions: Sequence[Mention]) -> str:
+    """Blank the names of tools in a question, so that their words are not read as distortions.
+
+    Those with words of a distortion stay if the question names no other ("What does BLOCKINESS say?").
+    """
+    blanked = _blanked(query, mentions)
+    if terms_in(blanked):
+        return blanked
+    return _blanked(query, [mention for mention in mentions if not distortions_in(mention.text)])
+
+
+def _blanked(query: str, mentions: Sequence[Mention]) -> str:
+    for mention in mentions:
+        leads = _LEADS.search(query, 0, mention.start)
+        start = leads.start() if leads else mention.start
+        query = query[:start] + " " * (mention.end - start) + query[mention.end :]
+    return query
 
 
 def asks_about_tools(query: str) -> bool:

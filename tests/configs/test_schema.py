@@ -4,6 +4,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import litellm
 import pytest
 import yaml
 
@@ -362,6 +363,9 @@ def test_the_spelling_of_dspy_and_litellm_is_accepted(spelled: str, name: str) -
 def test_names_of_litellm_stand_for_providers_that_have_other_names() -> None:
     assert {*OF_LITELLM.values()} < {*BACKENDS}
     assert not {*OF_LITELLM} & {*BACKENDS}
+    of_theirs = {OF_LITELLM.get(name, name) for name in litellm.provider_list}
+    unknown = [name for name, row in BACKENDS.items() if row.key_env and name not in of_theirs]
+    assert unknown == [], "LiteLLM, whose prices are used, has another name for it: add that to OF_LITELLM"
 
 
 def test_files_that_a_configuration_names_lie_beside_it(tmp_path: Path) -> None:

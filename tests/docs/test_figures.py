@@ -134,6 +134,10 @@ def held_out(trained: str, tested: str) -> str:
 
 
 FIGURES: dict[str, list[tuple[str, object]]] = {
+    "../README.md": [
+        ("It measures with uncertainty.** {} metrics", len(TOOLS)),
+        ("| metrics | {} (with pyiqa", len(TOOLS)),
+    ],
     "benchmarks.md": [
         ("fewer than {} scenes there is no interval", intervals.FEWEST_CONTENTS),
         ("detect a difference of {}", as_written(run_differences.SMALLEST_SHOWN)),

@@ -30,6 +30,7 @@ from agenticiqa.programs.offline.answers.rule_answer import (
 )
 from agenticiqa.programs.offline.measured.findings import Finding
 from agenticiqa.programs.stages.protocols import Answered
+from agenticiqa.programs.tools.tool_names import tool_mentions, without_tools
 from agenticiqa.signatures.categories import COLOR_CAST
 from agenticiqa.signatures.lexicon import terms_in
 from agenticiqa.signatures.types import GLOBAL, UNABLE
@@ -71,7 +72,8 @@ def answer_from_evidence(question: UserQuestion, look: Look) -> Answered:
     whole = look(IMAGE)
     if whole is None or not whole.findings:
         return Answered(UNABLE, RuleAnswer(None, "Nothing was measured.").in_words)
-    query, evidence = question.query, question.evidence
+    evidence = question.evidence
+    query = without_tools(question.query, tool_mentions(question.query, [call.tool for call in evidence.tool_log]))
     analyzed = [*(evidence.boxes or {}), *(evidence.distortion_analysis or {}), *(evidence.quality_scores or {})]
     regions = list(dict.fromkeys(name for name in analyzed if name != GLOBAL))
     offered = definite(question.options)

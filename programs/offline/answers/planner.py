@@ -18,7 +18,7 @@ from agenticiqa.programs.questions.instructions import readable, without_instruc
 from agenticiqa.programs.questions.options import lists_options, parse_options, question_part
 from agenticiqa.programs.questions.query_type import detect_query_type
 from agenticiqa.programs.stages.plan_rules import plan_by_rules
-from agenticiqa.programs.tools.tool_names import requested_tools, tool_mentions, without_options
+from agenticiqa.programs.tools.tool_names import requested_tools, tool_mentions, without_options, without_tools
 from agenticiqa.signatures.categories import BRIGHTNESS, COLOR, CONTRAST
 from agenticiqa.signatures.lexicon import distortions_in, terms_in
 from agenticiqa.signatures.types import GLOBAL, Distortions, PlannerOutput, QueryType
@@ -77,8 +77,7 @@ def _planned(query: str, reference_given: bool, known_tools: tuple[str, ...], fe
     mentions = tool_mentions(query, known_tools)
     words = without_options(query)
     tools = requested_tools(words, tool_mentions(words, known_tools), known_tools)
-    for mention in (mention for mention in mentions if not distortions_in(mention.text)):
-        query = query[: mention.start] + " " * len(mention.text) + query[mention.end :]
+    query = without_tools(query, mentions)
     options = parse_options(query)
     question = prepared(query, options)
     sentence = asking_part(_EXCLUDED.sub(" ", question))

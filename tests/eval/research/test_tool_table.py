@@ -95,3 +95,15 @@ def test_the_shipped_table_has_every_embedded_tool_and_nothing_else() -> None:
         for name, sources in rows.items():
             assert all(-1 <= one["srcc"] <= 1 and one["n"] >= 10 for one in sources.values())
             assert not set(TOOLS[name].trained_on) & set(sources), f"{name}: measured on what it has seen"
+
+
+def test_each_category_was_measured_with_the_kinds_that_count_for_it() -> None:
+    """After a kind was moved to another category, all tools have to be measured again."""
+    table = yaml.safe_load((resources.files("agenticiqa.configs") / "tool_table.yaml").read_text(encoding="utf-8"))
+    per_kind: dict[tuple[str, str], dict[str, float]] = {}
+    for category in DISTORTIONS:
+        kinds = [one for one in KINDS.values() if category in tool_categories.counts_for(one.category)]
+        for tool, sources in table["categories"][category].items():
+            for source in (name for name in sources if name.startswith(tool_table.LEVELS_SOURCE)):
+                per_kind.setdefault((tool, source), {})[category] = sources[source]["n"] / len(kinds)
+    assert [images for images in per_kind.values() if len({*images.values()}) > 1] == []

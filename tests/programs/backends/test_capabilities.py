@@ -288,7 +288,7 @@ def test_another_refusal_does_not_change_the_name_of_the_token_limit(name: str, 
 
 def test_a_provider_that_forbids_other_parameters_needs_one_row(photo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Mistral's API refuses ``max_completion_tokens``, ``seed`` and log-probabilities with status 422."""
-    row = Provider("MISTRAL_API_KEY", "https://api.mistral.ai/v1", logprobs=0, seed=False, bills_schemas=True)
+    row = Provider("MISTRAL_API_KEY", "https://api.mistral.ai/v1", logprobs=0, seed=False)
     monkeypatch.setitem(PROVIDERS, "mistral", row)
     known = {"model", "messages", "temperature", "top_p", "max_tokens", "random_seed", "response_format", "n", "stop"}
 

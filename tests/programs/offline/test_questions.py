@@ -71,6 +71,16 @@ def test_answers_about_an_image_and_its_reference(
     assert str(program(noisy, question, pristine).final_answer).startswith(answer)
 
 
+@pytest.mark.parametrize("asked", ["{question}", "{question} according to the {name} metric?", "{question} by {name}?"])
+def test_the_name_of_a_metric_is_not_what_a_question_is_about(
+    program: AgenticIQA, noisy: LoadedImage, pristine: LoadedImage, asked: str
+) -> None:
+    for name in ("BLOCKINESS", "EDGE-SHARPNESS", "NOISE-SIGMA", "BLUR-EXTENT", "GMSD"):
+        for question, answer in (("Is it noisy", "Yes, extreme Gaussian noise"), ("Is it blurry", "No, no visible")):
+            result = program(noisy, asked.format(question=question, name=name), reference=pristine)
+            assert str(result.final_answer).startswith(answer), name
+
+
 def test_the_value_of_a_metric_has_its_unit(program: AgenticIQA, noisy: LoadedImage, pristine: LoadedImage) -> None:
     assert " dB" in str(program(noisy, "Compute the PSNR.", pristine).final_answer)
 
