@@ -7,7 +7,7 @@ is undefined, never NaN: ``why_undefined`` then gives the reason.
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import kendalltau, rankdata
+from scipy.stats import kendalltau
 
 Numbers = NDArray[np.float64]
 
@@ -32,7 +32,7 @@ def _why_undefined(x: Numbers, y: Numbers) -> str | None:
 def srcc(predictions: ArrayLike, mos: ArrayLike) -> float | None:
     """Return Spearman's rank correlation. Raises ValueError as ``checked`` does."""
     x, y = checked(predictions, mos)
-    return plcc(rankdata(x), rankdata(y))
+    return plcc(average_ranks(places_of(x)), average_ranks(places_of(y)))
 
 
 def places_of(values: Numbers) -> NDArray[np.intp]:

@@ -44,6 +44,7 @@ class Showing(NamedTuple):
 def chosen(scored: Sequence[ScoredPhoto], count: int, seed: int) -> list[ScoredPhoto]:
     """Return ``count`` photos at random, stratified by score: one of each ``count`` equal parts of the ranking."""
     ranked, rng = sorted(scored), random.Random(seed)
+    count = min(count, max(len(ranked), 1))
     ends = [len(ranked) * part // count for part in range(count + 1)]
     return [rng.choice(ranked[first:end]) for first, end in pairwise(ends) if first < end]
 

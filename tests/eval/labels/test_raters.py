@@ -2,6 +2,7 @@
 
 import csv
 import logging
+import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -90,6 +91,17 @@ def test_a_rater_at_chance_is_left_out(keep_all: bool) -> None:
         assert srcc(truth, [float(row["mos"]) for row in rows.values()]) > 0.85
         alone = [row for row in ratings if row[2] != "chance"]
         assert result(alone)[0] == rows
+
+
+def test_a_crowd_with_careless_raters_is_merged_in_a_second() -> None:
+    truth, rng = np.random.default_rng(0).uniform(1.5, 4.5, 40), np.random.default_rng(1)
+    noise = {f"r{number}": 4.0 if number % 3 == 0 else 0.5 for number in range(100)}
+    rows = [(f"{n}.png", rng.normal(mos, std), name, 0) for name, std in noise.items() for n, mos in enumerate(truth)]
+    start = time.thread_time()
+    panel = result(rows)[1]
+    assert time.thread_time() - start < 2  # series of pandas took 8
+    assert len(panel.left_out) > 15
+    assert all(noise[rater.name] == 4 for rater in panel.left_out)
 
 
 def test_a_few_repeats_that_agree_by_chance_do_not_keep_a_rater() -> None:

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import tracemalloc
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
@@ -35,6 +36,17 @@ def test_each_part_of_the_ranking_gives_one_photo(there: int, wanted: int, seed:
     for part, photo in enumerate(found):
         first, end = there * part // len(found), there * (part + 1) // len(found)
         assert photo in album[first:end]
+
+
+def test_more_photos_than_the_album_has_take_no_memory() -> None:
+    album = [ScoredPhoto(score, Path(f"{score}.png")) for score in (1.0, 2.0, 3.0)]
+    tracemalloc.start()
+    try:
+        assert chosen(album, 10**6, seed=0) == album
+        assert len(showings(album, 10**6, seed=0)) == len(showings(album, 100, seed=0))
+        assert tracemalloc.get_traced_memory()[1] < 2**20
+    finally:
+        tracemalloc.stop()
 
 
 def test_the_seed_determines_photos_and_order() -> None:
