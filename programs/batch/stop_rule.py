@@ -8,7 +8,7 @@ from agenticiqa.programs.backends.failures import NoConnection
 from agenticiqa.programs.backends.limits import Halted, LimitReached
 from agenticiqa.programs.errors import ImageError, Unanswered, Unforeseen, UserError
 
-FAILURES_IN_A_ROW = 5  # model failures, beyond those of images under way, after which a model counts as unreachable
+FAILURES_IN_A_ROW = 5  # images without a usable answer, beyond those under way, after which a run ends
 FATAL = (
     LimitReached,
     Halted,
@@ -23,35 +23,42 @@ FATAL = (
 class StopRule:
     """The rule that ends a run of ``workers`` images at a time; ``ended_by`` is the error that ended it.
 
-    ``accepted`` is whether the server answered about an image, in this run or before a resumed one.
+    ``accepted`` is whether an image had a usable answer, in this run or before a resumed one. ``keep_going`` is whether
+    the run goes on after any number of images without one.
     """
 
     workers: int
     accepted: bool = False
+    keep_going: bool = False
     in_a_row: int = 0
     answered: bool = False  # whether an image was assessed, or failed for a reason other than an unreachable server
     ended_by: Exception | None = None
+
+    @property
+    def has_given_up(self) -> bool:
+        """Whether the run ended after images in a row without a usable answer."""
+        return self.ended_by is not None and self.in_a_row >= FAILURES_IN_A_ROW + 2 * self.workers
 
     def should_stop(self, outcome: object) -> bool:
         """Return whether to end the run after this outcome, a result or an error; later calls then return True, too.
 
         A run ends at once after a user error that does not concern this image, a key or model that the server refuses,
-        a reached limit, or if the server was never reachable in this run. Status 403 may concern a single image, as
-        from a moderation or a firewall, so it ends a run only if the first images all get it. A run ends after several
-        model failures in a row if the server is unreachable or refuses every request. (It may refuse a single image for
-        its size or format.)
+        a reached limit, or if the server was never reachable in this run. A run also ends after several images in a row
+        without any usable answer: the server is unreachable, refuses every request, or none of its answers was usable
+        so far. (It may refuse a single image for its size, its format, or with status 403 for what it shows.)
         """
-        failed = isinstance(outcome, dspy.LMError | Unforeseen)
-        self.accepted |= isinstance(outcome, Unanswered) or not isinstance(outcome, Exception)
+        self.accepted |= not isinstance(outcome, Exception)
+        failed = isinstance(outcome, dspy.LMError | Unforeseen) or (
+            isinstance(outcome, Unanswered) and not self.accepted
+        )
         self.in_a_row = self.in_a_row + 1 if failed else 0
         never_there = not self.answered and _is_unreachable(outcome)
         self.answered |= not never_there
-        of_image = _is_forbidden(outcome) and (self.accepted or self.in_a_row < self.workers)
         if (
-            (isinstance(outcome, FATAL) and not of_image)
+            (isinstance(outcome, FATAL) and not _is_forbidden(outcome))
             or never_there
             or (isinstance(outcome, UserError) and not isinstance(outcome, ImageError))
-            or (failed and self.in_a_row >= FAILURES_IN_A_ROW + 2 * self.workers)
+            or (failed and not self.keep_going and self.in_a_row >= FAILURES_IN_A_ROW + 2 * self.workers)
         ):
             assert isinstance(outcome, Exception)
             self.ended_by = outcome

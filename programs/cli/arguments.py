@@ -418,6 +418,10 @@ class AssessOptions(BatchedOptions, TableOptions):
             with_shards=True,
         ),
     ] = False
+    keep_going: Annotated[
+        bool,
+        Option("--keep-going", "do not stop after several images in a row without any usable answer of the model"),
+    ] = False
     limit: Annotated[
         int | None,
         Option(

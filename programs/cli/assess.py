@@ -52,7 +52,7 @@ def run(args: AssessOptions) -> int:
     to_row = sinks.to_row_from(args.save_maps, inputs.jobs, args.images)
     install(config)
     with within(limits), sinks.opened_results(args, limits) as results:
-        state = sinks.RunState.of(config, inputs, workers, results)
+        state = sinks.RunState.of(config, inputs, workers, results, keep_going=args.keep_going)
         outputs = sinks_from(args, config, state)
         sinks.assess_into(outputs, state, rows_with_fit_inputs(state.plan.program, to_row))
         return sinks.closed(outputs)

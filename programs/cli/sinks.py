@@ -45,7 +45,15 @@ class RunState:
     results: ResultsFile | None = None
 
     @classmethod
-    def of(cls, config: Config, inputs: FoundJobs, workers: int, results: ResultsFile | None = None) -> Self:
+    def of(
+        cls,
+        config: Config,
+        inputs: FoundJobs,
+        workers: int,
+        results: ResultsFile | None = None,
+        *,
+        keep_going: bool = False,
+    ) -> Self:
         """Plan a run over the jobs, without those that have a current result in the file, and print its models."""
         plan = plan_run(config, inputs.jobs, results)
         print_models(config)
@@ -57,7 +65,8 @@ class RunState:
             skipped=dict(inputs.skipped),
             settings=plan.settings,
         )
-        return cls(plan, summary, StopRule(workers, accepted=plan.finished > 0), inputs.problems, results)
+        rule = StopRule(workers, accepted=plan.finished > 0, keep_going=keep_going)
+        return cls(plan, summary, rule, inputs.problems, results)
 
     def better(self, job: Job, row: Row) -> Row:
         """Return the better of a new row and the incomplete row of an earlier run, if there is one."""
@@ -385,6 +394,11 @@ def assess_into(sinks: Sequence[Sink], state: RunState, to_row: Callable[[Assess
                 for sink in sinks:
                     sink.write(job, row)
                 summary.count(row)
+        if rule.has_given_up:
+            print_error(
+                f"the last {rule.in_a_row} images had no usable answer; check the model, its address and the errors "
+                "above, or add --keep-going"
+            )
     except BaseException as error:
         for sink in sinks:
             with suppress(OSError):

@@ -56,9 +56,7 @@ def test_an_error_that_concerns_every_image_ends_a_run_at_once(outcome: Exceptio
     assert outages.ended_by is outcome
 
 
-@pytest.mark.parametrize(
-    "outcome", [ImageError("broken file"), Unanswered("plan", ["no JSON"]), NoScore("nothing measured"), {"row": 1}]
-)
+@pytest.mark.parametrize("outcome", [ImageError("broken file"), NoScore("nothing measured"), {"row": 1}])
 def test_an_error_of_one_image_never_ends_a_run(outcome: object) -> None:
     outages = StopRule(workers=1)
     assert not any(outages.should_stop(outcome) for _ in range(100))
@@ -246,8 +244,43 @@ def test_status_403_concerns_one_image_once_the_server_answered_about_another() 
         first = [] if rule.accepted else [rule.should_stop({"row": 1})]
         outcomes = [rule.should_stop(forbidden()) for _ in range(longest + 1)]
         assert first + outcomes == [False] * (len(first) + longest) + [True], "several in a row end the run"
-    assert StopRule(workers=1).should_stop(forbidden()), "a key that is refused from the beginning on"
-    assert [StopRule(workers=3).should_stop(forbidden())] == [False], "the others may be answered"
+    first = StopRule(workers=2)
+    assert not any(first.should_stop(forbidden()) for _ in range(longest)), "the others may be answered"
+    assert first.should_stop(forbidden()), "a key that is refused"
+
+
+def test_answers_of_which_none_is_usable_end_a_run_unless_it_keeps_going() -> None:
+    longest, unusable = FAILURES_IN_A_ROW + 2 * 2 - 1, Unanswered("plan", ["no JSON"])
+    assert [StopRule(2).should_stop(unusable) for _ in range(2)] == [False, False]
+    rule = StopRule(workers=2)
+    assert [rule.should_stop(unusable) for _ in range(longest + 1)] == [False] * longest + [True]
+    for going in (StopRule(2, keep_going=True), StopRule(2, accepted=True)):
+        assert not any(going.should_stop(unusable) for _ in range(100))
+
+
+@pytest.mark.parametrize("answer", [Reply(status=403, raw_body=b"{}"), "", "I cannot help with that."])
+def test_a_server_without_any_usable_answer_is_not_asked_for_each_image(
+    answer: Reply | str, album: Path, tmp_path: Path, waits: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with fake_server(lambda _: answer) as server:
+        assert main(command(album, server, tmp_path / "a.jsonl")) == 1
+        few, shown = len(server.requests), capsys.readouterr().err
+        assert f"the last {FAILURES_IN_A_ROW + 2} images had no usable answer; check the model" in shown
+        assert f"stopped; {IMAGES - FAILURES_IN_A_ROW - 2} images were not assessed" in shown
+        assert main(command(album, server, tmp_path / "b.jsonl", "--keep-going")) == 1
+        assert len(server.requests) == few + few // (FAILURES_IN_A_ROW + 2) * IMAGES
+
+
+def test_the_first_images_can_be_refused(album: Path, tmp_path: Path, waits: list[float]) -> None:
+    refused = [path.read_bytes() for path in sorted(album.iterdir())[:2]]
+
+    def moderated(request: Body) -> Reply | str:
+        is_refused = any(data in refused for _, data in images_of(request))
+        return Reply(status=403, raw_body=b'{"error": {"message": "flagged"}}') if is_refused else ANSWERS(request)
+
+    with fake_server(moderated) as server:
+        assert main(command(album, server, tmp_path / "a.jsonl", "--workers", "2")) == 1
+    assert len(json_lines(tmp_path / "a.jsonl")) == IMAGES - 2
 
 
 def completion(content: object = "", **message: object) -> Reply:
