@@ -7,8 +7,10 @@ import dspy
 from agenticiqa.programs.backends.failures import NoConnection
 from agenticiqa.programs.backends.limits import Halted, LimitReached
 from agenticiqa.programs.errors import ImageError, Unanswered, Unforeseen, UserError
+from agenticiqa.programs.result import is_unscored
 
 FAILURES_IN_A_ROW = 5  # images without a usable answer, beyond those under way, after which a run ends
+NOTHING_USABLE = "no answer of the model was usable; check the model and its address"
 FATAL = (
     LimitReached,
     Halted,
@@ -47,10 +49,9 @@ class StopRule:
         without any usable answer: the server is unreachable, refuses every request, or none of its answers was usable
         so far. (It may refuse a single image for its size, its format, or with status 403 for what it shows.)
         """
-        self.accepted |= not isinstance(outcome, Exception)
-        failed = isinstance(outcome, dspy.LMError | Unforeseen) or (
-            isinstance(outcome, Unanswered) and not self.accepted
-        )
+        unusable = isinstance(outcome, Unanswered) or _is_unanswered(outcome)
+        self.accepted |= not (unusable or isinstance(outcome, Exception))
+        failed = isinstance(outcome, dspy.LMError | Unforeseen) or (unusable and not self.accepted)
         self.in_a_row = self.in_a_row + 1 if failed else 0
         never_there = not self.answered and _is_unreachable(outcome)
         self.answered |= not never_there
@@ -60,9 +61,13 @@ class StopRule:
             or (isinstance(outcome, UserError) and not isinstance(outcome, ImageError))
             or (failed and not self.keep_going and self.in_a_row >= FAILURES_IN_A_ROW + 2 * self.workers)
         ):
-            assert isinstance(outcome, Exception)
-            self.ended_by = outcome
+            self.ended_by = outcome if isinstance(outcome, Exception) else UserError(NOTHING_USABLE)
         return self.ended_by is not None
+
+
+def _is_unanswered(outcome: object) -> bool:
+    """Return whether a row has no score or answer because the model gave no usable one."""
+    return isinstance(outcome, dict) and bool(outcome.get("rejected_answers")) and is_unscored(outcome)
 
 
 def _is_forbidden(outcome: object) -> bool:

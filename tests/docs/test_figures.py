@@ -217,7 +217,7 @@ FIGURES: dict[str, list[tuple[str, object]]] = {
         ("for up to {} seconds", LOADING_SECONDS),
         ("`attempts: {}` in all", Config.model_fields["attempts"].default),
         ("up to {:.0f} s, or else", LONGEST_HINT),
-        ("after {} + 2 x workers failures in a row", FAILURES_IN_A_ROW),
+        ("after {} + 2 x workers images in a row", FAILURES_IN_A_ROW),
     ],
     "models.md": [
         *(("| `{}.<model>` | ", name) for name in PROVIDERS),

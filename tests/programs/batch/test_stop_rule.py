@@ -271,6 +271,15 @@ def test_a_server_without_any_usable_answer_is_not_asked_for_each_image(
         assert len(server.requests) == few + few // (FAILURES_IN_A_ROW + 2) * IMAGES
 
 
+def test_plans_without_any_usable_assessment_end_a_run(
+    album: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with fake_server(lambda request: json.dumps(plan()) if stage_of(request) == "plan" else "no") as server:
+        main([*command(album, server, tmp_path / "a.jsonl"), "--mode", "full"])
+    assert f"the last {FAILURES_IN_A_ROW + 2} images had no usable answer" in capsys.readouterr().err
+    assert len(json_lines(tmp_path / "a.jsonl")) == FAILURES_IN_A_ROW + 2
+
+
 def test_the_first_images_can_be_refused(album: Path, tmp_path: Path, waits: list[float]) -> None:
     refused = [path.read_bytes() for path in sorted(album.iterdir())[:2]]
 
