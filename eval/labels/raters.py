@@ -6,7 +6,6 @@ same person has 1 in the column repeat. Rating = quality of the image + bias of 
 
 import os
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -68,22 +67,23 @@ def merged(title: str, rows: Sequence[Placed], *, keep_all: bool = False) -> tup
     """Return a row per image with mos, mos_std and raters, and the panel; a table without raters is unchanged.
 
     Repeats of one rater are averaged first. A MOS stays within the range of all ratings. Careless raters are left out
-    one by one, unless ``keep_all`` is set, because each of them also lowers the agreement of the others. Raises
-    UserError, with the title and the place, for a row without rater, a wrong number or a repeated rating, and if no
-    rater is left.
+    one by one, unless ``keep_all`` is set, because each of them also lowers the agreement of the others. In a crowd
+    with eight of them or more, the worst quarter is left out at a time. Raises UserError, with the title and the place,
+    for a row without rater, a wrong number or a repeated rating, and if no rater is left.
     """
     if not any("rater" in row for _, row in rows):
         return rows, NO_PANEL
-    every = used = _ratings(title, rows)
-    repeats = _repeats(every)
-    raters, left_out = _raters(every, repeats), list[Rater]()
-    while not keep_all and (careless := [(rater.others, rater) for rater in raters if rater.is_careless]):
+    every = _ratings(title, rows)
+    means, repeats = _means(every), _repeats(every)
+    raters, left_out = _raters(means, repeats), list[Rater]()
+    while not keep_all and (careless := sorted((rater.others, rater) for rater in raters if rater.is_careless)):
         if len(careless) == len(raters) == 2:  # equal agreement of both
             raise UserError(f"{title}: no rater agrees with the others or with oneself; to use them, add --keep-raters")
-        left_out.append(min(careless)[1])
-        used = used[used.rater != left_out[-1].name]
-        raters = _raters(used, repeats)
-    ratings = unbiased(_means(used))
+        worst = [rater for _, rater in careless[: max(1, len(careless) // 4)]]
+        left_out += worst
+        means = means.drop(index=[rater.name for rater in worst]).dropna(axis=1, how="all")
+        raters = _raters(means, repeats)
+    used, ratings = every[every.rater.isin(means.index)], unbiased(means)
     # Without bias, a mean can be beyond the ends of the scale, and then none of the usual scales would fit.
     mos = ratings.mean().clip(every.mos.min(), every.mos.max())
     figures = mos.to_frame("mos").assign(mos_std=ratings.std(), raters=ratings.count()).round(9).to_dict("index")
@@ -176,9 +176,8 @@ def _repeats(ratings: "DataFrame") -> dict[str, tuple[int, float]]:
     return {name: (len(of), float(of.mean())) for name, of in squares}
 
 
-def _raters(ratings: "DataFrame", repeats: Mapping[str, tuple[int, float]]) -> list[Rater]:
-    """Return the raters of these ratings; arrays, because a series of pandas for each rater takes ten times as long."""
-    means = _means(ratings)
+def _raters(means: "DataFrame", repeats: Mapping[str, tuple[int, float]]) -> list[Rater]:
+    """Return the raters of these means; arrays, because a series of pandas for each rater takes ten times as long."""
     table = unbiased(means)
     total, count, values = table.sum().to_numpy(), table.count().to_numpy(), table.to_numpy()
     biases = np.nanmean(means.to_numpy() - values, axis=1)
@@ -195,7 +194,6 @@ def _raters(ratings: "DataFrame", repeats: Mapping[str, tuple[int, float]]) -> l
     return raters
 
 
-@lru_cache(maxsize=1024)
 def _most_noise(repeats: int, images: int) -> float:
     """Return the noise above which a rater with this number of repeats does not agree with oneself."""
     return float(min(1 - LEAST_AGREEMENT, ratio_of_variances.ppf(BY_CHANCE, repeats, images - 1)))
