@@ -32,14 +32,14 @@ class SetRows:
     """
 
     results: ResultsFile
-    offsets: Sequence[int]
+    numbers: Sequence[int]
     parts: Sequence[Sequence[Part]]
 
     def __len__(self) -> int:
-        return len(self.offsets)
+        return len(self.numbers)
 
     def __iter__(self) -> Iterator[Row]:
-        for row, parts in zip(self.results.rows(self.offsets), self.parts, strict=True):
+        for row, parts in zip(self.results.rows(self.numbers), self.parts, strict=True):
             calls = (row.get("executor_evidence") or {}).get("tool_log") or ()
             own = [Part(ADAPTER, "") for call in calls if (call.get("adapted") or {}).get("this_one")]
             yield {**row, "training_parts": [*parts, *own[:1]]}

@@ -33,7 +33,7 @@ from agenticiqa.programs.tools.tool_curves import read_tool_curves
 class RunPlan:
     """A planned run: all its jobs, and those that have no current result (``todo``).
 
-    ``again`` counts the jobs of ``todo`` that have an outdated result, by reason. ``incomplete`` has the offset of
+    ``again`` counts the jobs of ``todo`` that have an outdated result, by reason. ``incomplete`` has the number of
     the earlier row of those where it is incomplete (see ``Resumed``).
     """
 
@@ -163,13 +163,11 @@ def saved_rows(jobs: Sequence[Job], results: ResultsFile, settings: Mapping[str,
     wanted = {identity_of(job, fingerprint_of(job, settings)): job for job in jobs}
     identify = row_identifier({identity.image for identity in wanted}, results)
     last: dict[Identity, int] = {}
-    for offset, row in results.outlines():
+    for number, row in results.outlines():
         if "error" not in row and (identity := identify(row)) in wanted:
-            last[identity] = offset
-    in_order = sorted(last, key=last.__getitem__)
-    yield from zip(
-        (wanted[identity] for identity in in_order), results.rows(map(last.__getitem__, in_order)), strict=True
-    )
+            last.pop(identity, None)
+            last[identity] = number
+    yield from zip((wanted[identity] for identity in last), results.rows(last.values()), strict=True)
 
 
 def row_identifier(images: Collection[str], results: ResultsFile) -> Callable[[Row], Identity]:

@@ -8,19 +8,23 @@ settings. ``assess --jsonl --resume`` and ``evaluate`` use the same three steps:
         ...                                                     # assess jobs that are not in resumed.finished
         results.append_better(row, resumed.incomplete.get(job))
 
-The file is read once. Its rows stay on disk and are identified by the byte offset at which they begin; an outline of
-each stays in memory (about 1 KB). If a job has several rows, readers take the last one (see :func:`latest_rows`), and
-``ResultsFile.drop_replaced`` removes the others at the end of a run. The last row is also the best: if a job that is
-assessed again gets a worse result, its earlier row is appended once more (see :func:`better`). For a million images,
-use shards (``scale``).
+The file is read once. Its rows stay on disk and are identified by a number; an outline of each stays in memory (about
+1 KB), with the byte offset at which the row begins. If another program replaces, deletes or changes the file during a
+run, the run continues in the file that has the name then (see ``ResultsFile.keep_up``).
+
+If a job has several rows, readers take the last one (see :func:`latest_rows`), and ``ResultsFile.drop_replaced``
+removes the others at the end of a run. The last row is also the best: if a job that is assessed again gets a worse
+result, its earlier row is appended once more (see :func:`better`). For a million images, use shards (``scale``).
 """
 
 import errno
+import itertools
 import json
 import logging
 import os
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from io import FileIO
 from pathlib import Path
@@ -90,9 +94,9 @@ class Resumed(Generic[K]):
     """The reusable results of a file.
 
     Attributes:
-        finished: The offset of the valid row of each job that needs no other.
+        finished: The number of the valid row of each job that needs no other.
         again: The number of jobs that are assessed again, by reason.
-        incomplete: The offset of the row of each job that is assessed again because this row is incomplete. It stays
+        incomplete: The number of the row of each job that is assessed again because this row is incomplete. It stays
             the valid row unless the new one is at least as good.
     """
 
@@ -105,8 +109,8 @@ class ResultsFile:
     """An append-only file of JSON lines, which is created with its folders if it does not exist.
 
     Opening the file repairs the end that an interrupted run can leave: a truncated last line is dropped (that row was
-    not finished), and the next row starts on a new line. ``length`` is the number of rows, ``appended`` the number of
-    rows written since the file was opened.
+    not finished), and the next row starts on a new line. ``appended`` is the number of rows written since the file was
+    opened, and ``lost`` the number of rows that another program removed.
 
     The file is locked until it is closed. Raises UserError, in one line, for a path that cannot be written, for a file
     that another process has locked, and for a file with anything but JSON objects or with an incomplete foreign line at
@@ -115,7 +119,10 @@ class ResultsFile:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        self.appended = 0
+        self.appended = self.lost = 0
+        self._numbers = itertools.count()
+        self._rows: dict[int, tuple[int, Row]] = {}  # the offset and the outline of each row, in the order of the file
+        self._end = 0  # offset of the next row
         label = printable_path(path)
         try:
             if self.path.exists() and not self.path.is_file():
@@ -128,7 +135,7 @@ class ResultsFile:
                 f"{label}: results cannot be written there ({error.strerror}); name another file"
             ) from error
         try:
-            self._outlines = self._read()
+            self._read()
         except BaseException:
             self._file.close()
             raise
@@ -136,34 +143,117 @@ class ResultsFile:
     @property
     def length(self) -> int:
         """The number of rows."""
-        return len(self._outlines)
+        return len(self._rows)
 
     @property
     def replaced(self) -> int:
         """The number of rows with a later row of the same image, reference and question."""
-        return self.length - len({_values(row) for row in self._outlines.values()})
+        return self.length - len({_values(row) for _, row in self.outlines()})
 
     def append(self, row: Row) -> int:
-        """Write one finished row to the operating system without buffering; return the offset at which it begins.
+        """Write one finished row to the operating system without buffering; return its number.
 
         Raises ValueError for NaN or infinity, and OSError when the disk is full. Neither leaves a partial line.
         """
-        line = data = _line(row)
-        begin = os.fstat(self._file.fileno()).st_size
+        line = _line(row)
+        self.keep_up()
+        self._write(line)
+        self.appended += 1
+        return self._add(self._end - len(line), outline(orjson.loads(line)))
+
+    def keep_up(self) -> None:
+        """Continue in the file that has the name now, if another program replaced, deleted or changed this one.
+
+        Rows that the new file lacks are written to it. If it is no file of results, or another process has locked it,
+        it stays as it is, and the results continue in a new file beside it. One line on stderr says so. Only rows that
+        were removed from the same file are ``lost``. Raises OSError.
+        """
+        held, named = os.fstat(self._file.fileno()), _status(self.path)
+        is_same = named is not None and os.path.samestat(held, named)
+        if is_same and held.st_size == self._end:
+            return
+        if fcntl is not None:
+            fcntl.flock(self._file.fileno(), fcntl.LOCK_UN)  # else this process could not open the file again
+        now = self._opened_again()
+        try:
+            rows, copied, lost = self._moved_to(now)
+        except OSError:
+            now._file.close()
+            raise
+        what = "changed" if is_same else "deleted" if named is None else "replaced"
+        text = f"{printable_path(self.path)}: another program {what} the file during the run"
+        if now.path != self.path:
+            text += f"; results continue in {printable_path(now.path)}"
+        if copied:
+            text += f"; rows written again: {copied}"
+        if lost:
+            text += f"; rows lost: {lost}, which a later run assesses again"
+        if lost or copied or not is_same:  # otherwise the same file has further rows
+            logger.log(logging.ERROR if lost or now.path != self.path else logging.WARNING, "%s", text)
+        self._file.close()
+        self.path, self._file, self._rows, self._end = now.path, now._file, rows, now._end
+        self.lost += lost
+
+    def _opened_again(self) -> "ResultsFile":
+        """Return the file that has the name now or, if results cannot be written to it, a new one beside it."""
+        with suppress(UserError):
+            return ResultsFile(self.path)
+        names = (self.path.with_stem(f"{self.path.stem}-{number}") for number in itertools.count(2))
+        try:
+            return ResultsFile(next(path for path in names if not path.exists()))
+        except UserError as error:
+            raise OSError(errno.EACCES, "its folder cannot be written") from error
+
+    def _moved_to(self, now: "ResultsFile") -> tuple[dict[int, tuple[int, Row]], int, int]:
+        """Write the rows that another file lacks to it; return its rows by number, and how many were copied and lost.
+
+        Known rows keep their numbers.
+        """
+        there: dict[bytes, list[int]] = {}
+        for offset, row in now._rows.values():
+            there.setdefault(orjson.dumps(row), []).append(offset)
+        numbers, copied, lost = dict[int, int](), 0, 0
+        with os.fdopen(os.dup(self._file.fileno()), "rb") as lines:
+            for number, (offset, row) in self._rows.items():
+                if same := there.get(orjson.dumps(row)):
+                    numbers[same.pop(0)] = number
+                    continue
+                lines.seek(offset)
+                line = lines.readline()
+                if (kept := _row(line)) is None or outline(kept) != row:
+                    lost += 1
+                    continue
+                numbers[now._end] = number
+                now._add(now._end, row)
+                now._write(line)
+                copied += 1
+        rows = {
+            numbers[offset] if offset in numbers else next(self._numbers): (offset, row)
+            for offset, row in now._rows.values()
+        }
+        return rows, copied, lost
+
+    def _write(self, line: bytes) -> None:
+        """Write a complete line at the end. Raises OSError, without a partial line."""
+        data = line
         try:
             while data:
                 data = data[self._file.write(data) :]
         except OSError:
-            self._file.truncate(begin)
+            self._file.truncate(self._end)
             raise
-        self.appended += 1
-        self._outlines[begin] = outline(orjson.loads(line))
-        return begin
+        self._end += len(line)
+
+    def _add(self, offset: int, row: Row) -> int:
+        """Keep the outline of a row, and return the number of the row."""
+        number = next(self._numbers)
+        self._rows[number] = offset, row
+        return number
 
     def append_better(self, row: Row, earlier: int | None) -> int:
-        """Append a row; return the offset of the valid row of its job.
+        """Append a row; return the number of the valid row of its job.
 
-        ``earlier`` is the offset of the incomplete row of the same job, if there is one. If that row is better, it is
+        ``earlier`` is the number of the incomplete row of the same job, if there is one. If that row is better, it is
         appended again instead. An ``error`` does not replace it and is appended as it is.
         """
         if earlier is None:
@@ -174,8 +264,8 @@ class ResultsFile:
         return self.append(self.better(row, earlier))
 
     def better(self, row: Row, earlier: int | None) -> Row:
-        """Return the better of a new row and the row at the offset ``earlier``, if there is one (see ``better``)."""
-        if earlier is None:
+        """Return the better of a new row and the one with the number ``earlier``, if there is one (see ``better``)."""
+        if earlier not in self._rows:
             return row
         best = better(next(self.rows([earlier])), row)
         if best is not row:
@@ -183,12 +273,17 @@ class ResultsFile:
         return best
 
     def outlines(self) -> Iterator[tuple[int, Row]]:
-        """Yield each row with its offset, without its long fields (see ``outline``)."""
-        yield from self._outlines.items()
+        """Yield each row with its number, without its long fields (see ``outline``)."""
+        yield from ((number, row) for number, (_, row) in self._rows.items())
 
-    def rows(self, offsets: Iterable[int]) -> Iterator[Row]:
-        """Return the complete rows that begin at these offsets."""
-        return rows_at(self.path, offsets)
+    def rows(self, numbers: Iterable[int]) -> Iterator[Row]:
+        """Return the complete rows with these numbers. Raises UserError for a row that another program removed."""
+        try:
+            return rows_at(self.path, [self._rows[number][0] for number in numbers])
+        except KeyError:
+            raise UserError(
+                f"{printable_path(self.path)}: another program removed rows during the run; run the same command again"
+            ) from None
 
     def drop_replaced(self) -> int:
         """Rewrite the file without rows that a later row replaces, if there are any; return how many.
@@ -199,9 +294,10 @@ class ResultsFile:
         a crash or a full disk leaves it unchanged. Raises OSError, and UserError if another process locked the file
         while it was being replaced.
         """
-        latest: dict[Hashable, tuple[int, bool]] = {}  # the offset of a job's last row, and whether it is incomplete
+        self.keep_up()
+        latest: dict[Hashable, tuple[int, bool]] = {}  # the number of a job's last row, and whether it is incomplete
         dropped: set[int] = set()
-        for offset, row in self.outlines():
+        for number, row in self.outlines():
             if "error" in row:
                 continue
             from_file = not str(row.get("image")).startswith("<")  # otherwise it is identified by its bytes only
@@ -210,20 +306,21 @@ class ResultsFile:
             before, was_incomplete = latest.get(job, (None, False))
             if before is not None and not (is_incomplete and was_incomplete):
                 dropped.add(before)
-            latest[job] = offset, is_incomplete
+            latest[job] = number, is_incomplete
         if dropped:
             self._rewrite_without(dropped)
         return len(dropped)
 
     def _rewrite_without(self, dropped: Collection[int]) -> None:
-        outlines: dict[int, Row] = {}
+        rows: dict[int, tuple[int, Row]] = {}
+        end = 0
 
         def kept() -> Iterator[bytes]:
-            end = 0
+            nonlocal end
             with self.path.open("rb") as lines:
-                for (offset, row), line in zip(self._outlines.items(), lines, strict=True):
-                    if offset not in dropped:
-                        outlines[end] = row
+                for (number, (_, row)), line in zip(self._rows.items(), lines, strict=True):
+                    if number not in dropped:
+                        rows[number] = end, row
                         end += len(line)
                         yield line
 
@@ -234,7 +331,7 @@ class ResultsFile:
         finally:
             self._file.close()
             self._file = self._locked()
-        self._outlines = outlines
+        self._rows, self._end = rows, end
 
     def __enter__(self) -> Self:
         return self
@@ -242,6 +339,8 @@ class ResultsFile:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        with suppress(OSError):
+            self.keep_up()
         self._file.close()
 
     def _locked(self) -> FileIO:
@@ -255,11 +354,9 @@ class ResultsFile:
             )
         return file
 
-    def _read(self) -> dict[int, Row]:
-        """Return the outline of each row by its offset, after checking the rows and repairing the end."""
+    def _read(self) -> None:
+        """Keep the outline of each row, after checking the rows and repairing the end."""
         label, line, before = printable_path(self.path), b"\n", b""
-        outlines: dict[int, Row] = {}
-        end = 0
         with self.path.open("rb") as lines:
             for number, line in enumerate(lines, 1):
                 row = _row(line)
@@ -271,16 +368,16 @@ class ResultsFile:
                     logger.warning(
                         "%s: the last line was cut short by an interruption; that row is computed again", label
                     )
-                    self._file.truncate(end)
-                    return outlines
-                outlines[end] = kept = outline(row)
+                    self._file.truncate(self._end)
+                    return
+                kept = outline(row)
+                self._add(self._end, kept)
                 if "no_row" in kept:
                     sentence = "%s: line %d is not a row of results: %s; the line is skipped"
                     logger.warning(sentence, label, number, kept["no_row"])
-                end, before = end + len(line), line
+                self._end, before = self._end + len(line), line
         if not line.endswith(b"\n"):
-            self._file.write(b"\n")
-        return outlines
+            self._write(b"\n")
 
 
 def outline(row: Row) -> Row:
@@ -302,7 +399,7 @@ def outline(row: Row) -> Row:
 def resume(
     rows: Iterable[tuple[int, Row]], wanted: Mapping[K, Identity], identify: Callable[[Row], Identity]
 ) -> Resumed[K]:
-    """Match the rows of a file, each with its offset, to the wanted jobs; rows are read once and not kept.
+    """Match the rows of a file, each with its number, to the wanted jobs; rows are read once and not kept.
 
     The last row with a job's identity is that job's result. A job is assessed again if its rows of the same image,
     reference and question have other bytes or settings; it is counted with the reason of the last of these rows. A job
@@ -310,18 +407,18 @@ def resume(
     because a model that cannot do better would be asked forever: the second row is final, also if it repeats the first.
     Rows with an ``error`` are not results.
     """
-    results: dict[Identity, int | None] = dict.fromkeys(wanted.values())  # the offset of the last row of each
+    results: dict[Identity, int | None] = dict.fromkeys(wanted.values())  # the number of the last row of each
     lacks: dict[Identity, str] = {}
     incomplete: Counter[Identity] = Counter()
     others: dict[tuple[str, str | None, str], Identity] = {}
-    for offset, row in rows:
+    for number, row in rows:
         if "error" in row:
             continue
         identity = identify(row)
         if identity not in results:
             others[_job(identity)] = identity
             continue
-        results[identity] = offset
+        results[identity] = number
         lacks.pop(identity, None)
         if lack := lacking(row):
             lacks[identity] = lack
@@ -419,6 +516,13 @@ def question_of(row: Row) -> str:
     """Return the question of a row, with its options unless the question already lists them (as ``Job.asked``)."""
     query, options = str(row.get("query")), row.get("options")
     return with_options(query, options) if options and isinstance(options, dict) else query
+
+
+def _status(path: Path) -> os.stat_result | None:
+    try:
+        return path.stat()
+    except OSError:
+        return None
 
 
 def _job(identity: Identity) -> tuple[str, str | None, str]:

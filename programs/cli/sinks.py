@@ -233,7 +233,7 @@ class Appending(Sink):
     def close(self) -> int:
         """Return whether all rows are in the file. Raises the error of stdout, if any."""
         self._stdout.close()
-        return SOME_FAILED if self._is_full else OK
+        return SOME_FAILED if self._is_full or self._results.lost else OK
 
 
 class SavedResults(Appending):
@@ -260,16 +260,20 @@ class SavedResults(Appending):
     def close(self) -> int:
         """Remove outdated rows, save the summary, and note how many rows were appended and how many images failed.
 
-        Rows of runs with other settings stay in the file. A file that was deleted during the run is reported.
+        Rows of runs with other settings stay in the file.
         """
-        place, summary, dropped = printable_path(self._results.path), self._state.summary, 0
-        if not self._state.kept_file:
+        summary, dropped = self._state.summary, 0
+        try:
+            self._results.keep_up()
+        except OSError as error:
             print_error(
-                f"{place}: the file was deleted during the run, and its results are lost; run the same command again "
-                "(answers of models come from the cache)"
+                f"{printable_path(self._results.path)}: the file was replaced or deleted during the run, and its "
+                f"results are lost ({error.strerror}); run the same command again (answers of models come from the "
+                "cache)"
             )
             self._save_summary()
             return SOME_FAILED
+        place = printable_path(self._results.path)
         try:
             dropped = self._results.drop_replaced()
         except OSError as error:
@@ -280,7 +284,8 @@ class SavedResults(Appending):
         finally:
             self._save_summary()
         failed = f"{len(summary.failed)} failed, " if summary.failed else ""
-        note = f"{self._results.appended} assessed, {failed}saved in {place}"
+        lost = f"{counted(self._results.lost, 'row')} lost, " if self._results.lost else ""
+        note = f"{self._results.appended} assessed, {failed}{lost}saved in {place}"
         if outdated := self._results.replaced:
             note += f"; {outdated} of its {self._results.length} rows are outdated, as later rows replace them"
         if dropped:
@@ -353,7 +358,7 @@ class Totals(Sink):
             print_error(f"stopped; {summary.not_assessed} images were not assessed{then}")
         if not self._errors and not summary.not_assessed:
             return UNSCORED if summary.unscored else OK
-        if summary.assessed or summary.assessed_before or (results and not self._state.kept_file):
+        if summary.assessed or summary.assessed_before:
             return SOME_FAILED
         by_user = self._errors and all(isinstance(error, UserError) for error in self._errors)
         return USAGE if by_user else SOME_FAILED

@@ -5,6 +5,7 @@ import json
 import logging
 import os
 import resource
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -24,9 +25,13 @@ from agenticiqa.programs.errors import UserError
 from agenticiqa.signatures.types import PARSING_FAILED
 
 
+def rows_in(path: Path) -> list[dict[str, object]]:
+    return [row for _, row in kept_rows(path)]
+
+
 def rows_of(path: Path) -> list[dict[str, object]]:
     with ResultsFile(path):
-        return [row for _, row in kept_rows(path)]
+        return rows_in(path)
 
 
 def test_appended_rows_are_read_again_in_order(tmp_path: Path) -> None:
@@ -309,3 +314,99 @@ def test_the_file_is_rewritten_atomically_without_replaced_rows(
 
 def _full_disk(*arguments: object, **options: object) -> None:
     raise OSError("the disk is full")
+
+
+# --- other programs write the file during a run -----------------------------------------------------------------------
+
+SHARPNESS = [row_of(A, image=f"/album/{n}.png", **SCORE) for n in range(6)]
+
+
+def replaced_by(path: Path, text: str) -> None:
+    new = path.with_name("new")
+    new.write_text(text)
+    new.replace(path)
+
+
+@pytest.mark.parametrize("copied", [0, 1, 2, 3])
+def test_a_run_continues_in_the_file_that_replaced_its_own(
+    copied: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """An editor read the file when it had some of the rows, added one of its own, and replaced the file later."""
+    path = tmp_path / "run.jsonl"
+    with ResultsFile(path) as results:
+        numbers = [results.append(row) for row in SHARPNESS[:3]]
+        lines = path.read_text().splitlines(keepends=True)[:copied]
+        replaced_by(path, "".join([json.dumps(SHARPNESS[5]) + "\n", *lines]))
+        numbers += [results.append(row) for row in SHARPNESS[3:5]]
+        assert [*results.rows(numbers)] == SHARPNESS[:5]
+        assert [row["image"] for _, row in results.outlines()] == [row["image"] for row in rows_in(path)]
+    assert rows_in(path) == [SHARPNESS[5], *SHARPNESS[:5]]
+    again = f"; rows written again: {3 - copied}" if copied < 3 else ""
+    assert [record.message for record in caplog.records] == [
+        f"{path}: another program replaced the file during the run{again}"
+    ]
+
+
+@pytest.mark.parametrize("kind", ["a table", "a file of another run", "lines that are added"])
+def test_a_run_continues_beside_a_file_that_it_cannot_use(
+    kind: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path, beside = tmp_path / "run.jsonl", tmp_path / "run-2.jsonl"
+    with ExitStack() as others, ResultsFile(path) as results:
+        numbers = [results.append(row) for row in SHARPNESS[:2]]
+        if kind == "a table":
+            replaced_by(path, "image,score\n")
+        elif kind == "lines that are added":
+            path.open("a").write("done\n")
+        else:
+            path.unlink()
+            others.enter_context(ResultsFile(path)).append(SHARPNESS[5])
+        kept = path.read_bytes()
+        numbers.append(results.append(SHARPNESS[2]))
+        assert [*results.rows(numbers)] == rows_in(beside) == SHARPNESS[:3]
+        assert path.read_bytes() == kept
+    assert f"; results continue in {beside}; rows written again: 2" in caplog.text
+
+
+def test_rows_that_another_program_removed_from_the_file_are_lost_and_reported(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "run.jsonl"
+    with ResultsFile(path) as results:
+        numbers = [results.append(row) for row in SHARPNESS[:3]]
+        path.write_text(path.read_text().splitlines(keepends=True)[1])
+        numbers.append(results.append(SHARPNESS[3]))
+        assert [*results.rows(numbers[i] for i in (1, 3))] == rows_in(path) == [SHARPNESS[1], SHARPNESS[3]]
+        assert results.better(SHARPNESS[0], numbers[0]) is SHARPNESS[0]
+        with pytest.raises(UserError, match=r"run\.jsonl: another program removed rows during the run"):
+            results.rows(numbers)
+    assert f"{path}: another program changed the file during the run; rows lost: 2" in caplog.text
+    assert results.lost == 2
+
+
+def test_a_file_that_is_replaced_after_the_last_row_has_all_rows_at_the_end(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    with ResultsFile(path) as results:
+        for row in SHARPNESS:
+            results.append(row)
+        replaced_by(path, "")
+        assert results.drop_replaced() == 0
+        assert rows_in(path) == SHARPNESS
+        path.unlink()
+    assert rows_in(path) == SHARPNESS
+
+
+def test_a_full_disk_loses_no_row_of_a_file_that_was_replaced(tmp_path: Path) -> None:
+    path, limits = tmp_path / "run.jsonl", resource.getrlimit(resource.RLIMIT_FSIZE)
+    with ResultsFile(path) as results:
+        for row in SHARPNESS[:3]:
+            results.append(row)
+        replaced_by(path, "")
+        resource.setrlimit(resource.RLIMIT_FSIZE, (len(json.dumps(SHARPNESS[0])) + 20, limits[1]))
+        try:
+            with pytest.raises(OSError, match="large"):
+                results.append(SHARPNESS[3])
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        results.append(SHARPNESS[3])
+    assert rows_in(path) == SHARPNESS[:4]

@@ -69,20 +69,21 @@ def test_a_closed_stdout_loses_only_stdout(
         Path("s.html").unlink()
 
 
-def test_a_results_file_that_is_deleted_during_the_run_is_an_error(
+def test_a_results_file_that_is_deleted_during_the_run_is_written_again(
     album: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     append = ResultsFile.append
 
     def and_delete(results: ResultsFile, row: dict[str, object]) -> int:
-        offset = append(results, row)
+        number = append(results, row)
         shutil.rmtree("out", ignore_errors=True)
-        return offset
+        return number
 
     monkeypatch.setattr(ResultsFile, "append", and_delete)
-    assert main(["assess", "album", "--jsonl", "out/s.jsonl", "--csv", "t.csv"]) == 1
-    assert "out/s.jsonl: the file was deleted during the run, and its results are lost" in printed(capsys)
+    assert main(["assess", "album", "--jsonl", "out/s.jsonl", "--csv", "t.csv"]) == 0
+    assert "out/s.jsonl: another program deleted the file during the run; rows written again: 1" in printed(capsys)
     assert len(Path("t.csv").read_text().splitlines()) == 4
+    assert len(Path("out/s.jsonl").read_text().splitlines()) == 3
 
 
 # --- pictures -------------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ import errno
 import io
 import json
 import os
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -187,26 +188,27 @@ def test_ctrl_c_saves_the_summary_and_prints_how_to_resume(
     assert capsys.readouterr().err == ""
 
 
-def test_a_results_file_that_was_deleted_is_reported(album: FoundJobs, capsys: pytest.CaptureFixture[str]) -> None:
-    with ResultsFile("rows.jsonl") as results:
+def test_a_results_file_that_was_deleted_and_cannot_be_made_again_is_reported(
+    album: FoundJobs, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("out").mkdir()
+    with ResultsFile("out/rows.jsonl") as results:
         state = state_of(album, results)
-        Path("rows.jsonl").unlink()
+        shutil.rmtree("out")
+        Path("out").write_text("a file")
         assert sinks.SavedResults(state, results).close() == SOME_FAILED
         assert state.kept_file is None
-    assert "the file was deleted during the run" in capsys.readouterr().err
+    assert "deleted during the run, and its results are lost" in capsys.readouterr().err
 
 
-def test_lost_results_are_no_wrong_usage_if_every_image_failed(
-    album: FoundJobs, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def lose(sink: sinks.SavedResults) -> None:
-        Path("rows.jsonl").unlink()
-
-    for job in album.jobs:
-        Path(job.name).write_text("no image")
-    assert main(["assess", "album", "--jsonl", "other.jsonl"]) == USAGE
-    monkeypatch.setattr(sinks.SavedResults, "open", lose)
-    assert main(["assess", "album", "--jsonl", "rows.jsonl"]) == SOME_FAILED
+def test_rows_that_another_program_removed_are_counted(album: FoundJobs, capsys: pytest.CaptureFixture[str]) -> None:
+    with ResultsFile("rows.jsonl") as results:
+        sink = sinks.SavedResults(state_of(album, results), results)
+        for job in album.jobs:
+            sink.write(job, {"image": job.name, "query": job.query})
+        Path("rows.jsonl").write_text("")
+        assert sink.close() == SOME_FAILED
+    assert "3 assessed, 1 failed, 3 rows lost, saved in rows.jsonl" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("end", ["close", "interrupt"])
