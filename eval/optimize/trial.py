@@ -10,7 +10,7 @@ import dspy
 
 from agenticiqa.programs.backends.failures import causes
 from agenticiqa.programs.batch.stop_rule import StopRule
-from agenticiqa.programs.errors import NoScore, UserError, excerpt
+from agenticiqa.programs.errors import NoScore, Unanswered, UserError, excerpt
 from agenticiqa.programs.result import Assessment
 
 LONGEST_ERROR = 300  # characters of the last error in a message
@@ -52,7 +52,8 @@ class Trial:
                 self.assessed += not isinstance(outcome, Assessment) or bool(outcome.answered_by)
                 return
             self.failed, self.last_error = self.failed + 1, outcome
-            if not self.assessed and (self.rule.should_stop(outcome) or _is_unreachable(outcome)):
+            repeats = not self.assessed and not isinstance(outcome, Unanswered)
+            if repeats and (self.rule.should_stop(outcome) or _is_unreachable(outcome)):
                 self.ended_with = self.ended_with or self.complaint()
         if self.ended_with and not self.assessed:
             raise EveryExampleFailed(self.ended_with) from None  # the causes of a request would fill the screen

@@ -39,8 +39,9 @@ def ask(
     """
     wanted = {choice.key: _identity(choice) for choice in questions} if results.length else {}
     resumed = resume(results.outlines(), wanted, _row_identity)
-    valid = resumed.finished
+    valid, failed = resumed.finished, results.failed()
     todo = [choice for choice in questions if choice.key not in valid]
+    todo.sort(key=lambda choice: choice.item.name in failed)  # else images that fail again could end each run
     new = _new_rows(program, todo, results, resumed, StopRule(workers, accepted=bool(valid)))
     for _ in watch(new, len(valid), len(questions)):
         pass

@@ -68,8 +68,9 @@ def assess_set(
     compared = not isinstance(program, Scorer) or program.compares != "never"
     wanted = {label: identity(label, query, compared) for label in labels} if results.length else {}
     resumed = resume(results.outlines(), wanted, row_identity)
-    kept = resumed.finished
+    kept, failed = resumed.finished, results.failed()
     todo = [label for label in labels if label not in kept]
+    todo.sort(key=lambda label: label.name in failed)  # else images that fail again could end each run
     new = assess_labels(program, todo, query, workers, accepted=bool(kept))
     for _ in watch(_kept(new, results, resumed), len(kept), len(labels)):
         pass

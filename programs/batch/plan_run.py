@@ -17,10 +17,11 @@ from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.engine import Model
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.results_file import Identity, ResultsFile, Resumed, Row, question_of, resume
+from agenticiqa.programs.batch.summary import failed_before
 from agenticiqa.programs.errors import ImageError, UserError
 from agenticiqa.programs.fusion.profile import read_fusion_profile
 from agenticiqa.programs.images import ImageSource, LoadedImage, UndecodedImage, name_of
-from agenticiqa.programs.images.files import digest, printable_path, sha256_of
+from agenticiqa.programs.images.files import digest, one_line, printable_path, sha256_of
 from agenticiqa.programs.images.names import closest, folded
 from agenticiqa.programs.images.sources import local_path
 from agenticiqa.programs.saving import prompts_of
@@ -51,13 +52,17 @@ class RunPlan:
 
 
 def plan_run(config: Config, jobs: Sequence[Job], results: ResultsFile | None) -> RunPlan:
-    """Plan a run over ``jobs``, without jobs that have a current result in ``results``."""
+    """Plan a run over ``jobs``, without jobs that have a current result in ``results``.
+
+    Images that failed in the last run come last, because they may fail again and end the run.
+    """
     program = AgenticIQA.from_config(config)
     settings = run_settings(program, config)
     if results is None:
         return RunPlan(program, settings, jobs, list(jobs))
-    resumed = find_finished(jobs, results, settings)
+    resumed, failed = find_finished(jobs, results, settings), failed_before(results)
     todo = [job for job in jobs if job not in resumed.finished]
+    todo.sort(key=lambda job: one_line(job.name) in failed)
     return RunPlan(program, settings, jobs, todo, resumed.again, resumed.incomplete)
 
 

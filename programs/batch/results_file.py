@@ -276,6 +276,10 @@ class ResultsFile:
         """Yield each row with its number, without its long fields (see ``outline``)."""
         yield from ((number, row) for number, (_, row) in self._rows.items())
 
+    def failed(self) -> set[object]:
+        """Return the names of images that failed in a run of ``evaluate``."""
+        return {row.get("name") for _, row in self.outlines() if "error" in row}
+
     def rows(self, numbers: Iterable[int]) -> Iterator[Row]:
         """Return the complete rows with these numbers. Raises UserError for a row that another program removed."""
         try:

@@ -10,7 +10,7 @@ from agenticiqa.programs.errors import ImageError, Unanswered, Unforeseen, UserE
 from agenticiqa.programs.result import is_unscored
 
 FAILURES_IN_A_ROW = 5  # images without a usable answer, beyond those under way, after which a run ends
-NOTHING_USABLE = "no answer of the model was usable; check the model and its address"
+GIVEN_UP = "the last {} images had no usable answer; check the errors above, the model and its address"
 FATAL = (
     LimitReached,
     Halted,
@@ -25,21 +25,17 @@ FATAL = (
 class StopRule:
     """The rule that ends a run of ``workers`` images at a time; ``ended_by`` is the error that ended it.
 
-    ``accepted`` is whether an image had a usable answer, in this run or before a resumed one. ``keep_going`` is whether
-    the run goes on after any number of images without one.
+    ``accepted`` is whether an image had a usable answer, in this run or before a resumed one. ``given_up_after`` is the
+    number of images in a row without one after which the run ended, if that ended it; it does not if ``keep_going``.
     """
 
     workers: int
     accepted: bool = False
     keep_going: bool = False
     in_a_row: int = 0
+    given_up_after: int = 0
     answered: bool = False  # whether an image was assessed, or failed for a reason other than an unreachable server
     ended_by: Exception | None = None
-
-    @property
-    def has_given_up(self) -> bool:
-        """Whether the run ended after images in a row without a usable answer."""
-        return self.ended_by is not None and self.in_a_row >= FAILURES_IN_A_ROW + 2 * self.workers
 
     def should_stop(self, outcome: object) -> bool:
         """Return whether to end the run after this outcome, a result or an error; later calls then return True, too.
@@ -49,6 +45,8 @@ class StopRule:
         without any usable answer: the server is unreachable, refuses every request, or none of its answers was usable
         so far. (It may refuse a single image for its size, its format, or with status 403 for what it shows.)
         """
+        if self.ended_by is not None:
+            return True
         unusable = isinstance(outcome, Unanswered) or _is_unanswered(outcome)
         self.accepted |= not (unusable or isinstance(outcome, Exception))
         failed = isinstance(outcome, dspy.LMError | Unforeseen) or (unusable and not self.accepted)
@@ -59,9 +57,13 @@ class StopRule:
             (isinstance(outcome, FATAL) and not _is_forbidden(outcome))
             or never_there
             or (isinstance(outcome, UserError) and not isinstance(outcome, ImageError))
-            or (failed and not self.keep_going and self.in_a_row >= FAILURES_IN_A_ROW + 2 * self.workers)
         ):
-            self.ended_by = outcome if isinstance(outcome, Exception) else UserError(NOTHING_USABLE)
+            assert isinstance(outcome, Exception)
+            self.ended_by = outcome
+        elif self.in_a_row >= FAILURES_IN_A_ROW + 2 * self.workers and not self.keep_going:
+            self.given_up_after = self.in_a_row
+            is_reason = isinstance(outcome, Exception) and not unusable
+            self.ended_by = outcome if is_reason else UserError(GIVEN_UP.format(self.in_a_row))
         return self.ended_by is not None
 
 

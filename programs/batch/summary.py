@@ -1,6 +1,7 @@
 """Write the summary of a run: how many images were assessed, skipped or failed, and with which settings."""
 
 import json
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -24,6 +25,20 @@ def counts_of(rows: Collection[Row]) -> dict[str, int]:
         "unscored": sum(map(is_unscored, assessed)),
         "incomplete": sum(row.get("probability_source") in FROM_REJECTED for row in assessed),
     }
+
+
+def failed_before(results: ResultsFile) -> set[str]:
+    """Return what may be the name of an image that failed in the last run, by its summary: each text before ": "."""
+    try:
+        lines = json.loads(summary_of(results).read_bytes())["failed"]
+        return {line[: colon.start()] for line in lines for colon in re.finditer(": ", line)}
+    except (OSError, ValueError, LookupError, TypeError):  # there is no summary, or another file has its name
+        return set()
+
+
+def summary_of(results: ResultsFile) -> Path:
+    """Return the path of the summary beside a results file."""
+    return results.path.with_name(f"{results.path.name}{SUFFIX}")
 
 
 @dataclass
@@ -77,6 +92,6 @@ class Summary:
             "replaced_rows": results.replaced,
             "finished": datetime.now(UTC).isoformat(timespec="seconds"),
         }
-        path = results.path.with_name(f"{results.path.name}{SUFFIX}")
+        path = summary_of(results)
         write_atomically(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
         return path

@@ -107,6 +107,21 @@ def test_a_run_in_a_folder_is_resumed_and_refuses_other_scorers(make_labels: Mak
         evaluate("brisque", path, out=tmp_path / "run")
 
 
+def test_images_that_failed_come_last_when_a_run_continues(make_labels: MakeLabels, tmp_path: Path) -> None:
+    path, seen = make_labels(levels=(0, 2)), list[bytes]()
+
+    def fails_at_the_first(image: np.ndarray) -> float:
+        seen.append(image.tobytes())
+        if len(seen) == 3:
+            raise KeyboardInterrupt
+        return 1 / 0 if image.tobytes() == seen[0] else spread(image)
+
+    with pytest.raises(KeyboardInterrupt):
+        evaluate(fails_at_the_first, path, out=tmp_path / "run", workers=1)
+    evaluate(fails_at_the_first, path, out=tmp_path / "run", workers=1)
+    assert seen[-1] == seen[0] not in seen[1:-1]
+
+
 @pytest.mark.parametrize(
     ("broken", "reason"),
     [

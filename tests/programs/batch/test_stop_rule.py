@@ -247,6 +247,8 @@ def test_status_403_concerns_one_image_once_the_server_answered_about_another() 
     first = StopRule(workers=2)
     assert not any(first.should_stop(forbidden()) for _ in range(longest)), "the others may be answered"
     assert first.should_stop(forbidden()), "a key that is refused"
+    assert first.should_stop({"row": 1}), "an image under way does not change why the run ended"
+    assert first.given_up_after == longest + 1
 
 
 def test_answers_of_which_none_is_usable_end_a_run_unless_it_keeps_going() -> None:
@@ -265,7 +267,7 @@ def test_a_server_without_any_usable_answer_is_not_asked_for_each_image(
     with fake_server(lambda _: answer) as server:
         assert main(command(album, server, tmp_path / "a.jsonl")) == 1
         few, shown = len(server.requests), capsys.readouterr().err
-        assert f"the last {FAILURES_IN_A_ROW + 2} images had no usable answer; check the model" in shown
+        assert f"the last {FAILURES_IN_A_ROW + 2} images had no usable answer; check the errors above" in shown
         assert f"stopped; {IMAGES - FAILURES_IN_A_ROW - 2} images were not assessed" in shown
         assert main(command(album, server, tmp_path / "b.jsonl", "--keep-going")) == 1
         assert len(server.requests) == few + few // (FAILURES_IN_A_ROW + 2) * IMAGES
@@ -280,16 +282,23 @@ def test_plans_without_any_usable_assessment_end_a_run(
     assert len(json_lines(tmp_path / "a.jsonl")) == FAILURES_IN_A_ROW + 2
 
 
-def test_the_first_images_can_be_refused(album: Path, tmp_path: Path, waits: list[float]) -> None:
-    refused = [path.read_bytes() for path in sorted(album.iterdir())[:2]]
+@pytest.mark.parametrize("refused", [2, FAILURES_IN_A_ROW + 2 * 2])
+def test_images_that_are_refused_come_last_when_a_run_continues(
+    refused: int, album: Path, tmp_path: Path, waits: list[float]
+) -> None:
+    """Moderated images at the beginning, as many as workers, or as many as end a run."""
+    moderated = [path.read_bytes() for path in sorted(album.iterdir())[:refused]]
 
-    def moderated(request: Body) -> Reply | str:
-        is_refused = any(data in refused for _, data in images_of(request))
+    def script(request: Body) -> Reply | str:
+        is_refused = any(data in moderated for _, data in images_of(request))
         return Reply(status=403, raw_body=b'{"error": {"message": "flagged"}}') if is_refused else ANSWERS(request)
 
-    with fake_server(moderated) as server:
-        assert main(command(album, server, tmp_path / "a.jsonl", "--workers", "2")) == 1
-    assert len(json_lines(tmp_path / "a.jsonl")) == IMAGES - 2
+    file = tmp_path / "a.jsonl"
+    with fake_server(script) as server:
+        assert main(command(album, server, file, "--workers", "2")) == 1
+        assert len(json_lines(file)) == (IMAGES - refused if refused == 2 else 0)
+        assert main(command(album, server, file, "--workers", "2", "--resume")) == 1
+    assert len(json_lines(file)) == IMAGES - refused
 
 
 def completion(content: object = "", **message: object) -> Reply:
