@@ -210,8 +210,11 @@ def _standard_error(interval: Interval, contents: Sequence[str]) -> float | None
 
 
 def _needed(error: float | None, contents: int) -> int | None:
-    """Return how many scenes are needed to detect ``SMALLEST_SHOWN``; the variance is inverse to their number."""
-    if error is None:
+    """Return how many scenes are needed to detect ``SMALLEST_SHOWN``; the variance is inverse to their number.
+
+    Runs with equal scores have no error, from which no number follows: ``None``.
+    """
+    if not error:
         return None
     quantiles = float(norm.ppf((1 + CONFIDENCE) / 2) + norm.ppf(POWER))
     return max(1, math.ceil(contents * (error * quantiles / SMALLEST_SHOWN) ** 2))

@@ -112,8 +112,10 @@ def write_atomically(
         with suppress(FileNotFoundError):
             draft.chmod(target.stat().st_mode & 0o7777)
         draft.replace(target)
-    except BaseException:
+    except BaseException as error:
         draft.unlink(missing_ok=True)
+        if isinstance(error, OSError):  # a full disk has no file name in its error, and nobody knows the draft's
+            error.filename, error.filename2 = os.fspath(path), None
         raise
 
 

@@ -90,6 +90,11 @@ def test_ten_times_the_contents_detect_a_third_of_the_difference() -> None:
     assert few.items_needed == pytest.approx(3 * few.contents_needed, abs=3)
 
 
+def test_equal_runs_do_not_say_how_many_scenes_are_needed() -> None:
+    same = differences([rating("a", 5, 1), rating("b", 5, 1)])[0]
+    assert (same.interval.value, same.contents_needed, same.items_needed) == (0, None, None)
+
+
 def test_holm_multiplies_the_smallest_most() -> None:
     """The example of Holm's procedure: p of .01, .04, .03, .005 for four claims."""
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
