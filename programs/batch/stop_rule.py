@@ -62,8 +62,9 @@ class StopRule:
             self.ended_by = outcome
         elif self.in_a_row >= FAILURES_IN_A_ROW + 2 * self.workers and not self.keep_going:
             self.given_up_after = self.in_a_row
-            is_reason = isinstance(outcome, Exception) and not unusable
-            self.ended_by = outcome if is_reason else UserError(GIVEN_UP.format(self.in_a_row))
+            self.ended_by = UserError(GIVEN_UP.format(self.in_a_row))
+            if isinstance(outcome, Exception) and not unusable:
+                self.ended_by = outcome
         return self.ended_by is not None
 
 
