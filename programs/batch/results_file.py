@@ -207,7 +207,7 @@ class ResultsFile:
     def _moved_to(self, now: "ResultsFile") -> tuple[dict[int, tuple[int, Row]], int, int]:
         """Write the rows that another file lacks to it; return its rows by number, and how many were copied and lost.
 
-        Known rows keep their numbers.
+        Rows of this file keep their numbers. Rows are the same if their outlines are.
         """
         there: dict[bytes, list[int]] = {}
         for offset, row in now._rows.values():
@@ -343,9 +343,10 @@ class ResultsFile:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with suppress(OSError):
-            self.keep_up()
-        self._file.close()
+        if not self._file.closed:  # it is closed after ``drop_replaced`` if another process locked the new file first
+            with suppress(OSError):
+                self.keep_up()
+            self._file.close()
 
     def _locked(self) -> FileIO:
         """Open and lock the file."""

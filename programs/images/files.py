@@ -114,7 +114,7 @@ def write_atomically(
         draft.replace(target)
     except BaseException as error:
         draft.unlink(missing_ok=True)
-        if isinstance(error, OSError):  # a full disk has no file name in its error, and nobody knows the draft's
+        if isinstance(error, OSError):  # that of a full disk names no file, others name the draft
             error.filename, error.filename2 = os.fspath(path), None
         raise
 

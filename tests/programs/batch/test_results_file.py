@@ -396,6 +396,19 @@ def test_a_file_that_is_replaced_after_the_last_row_has_all_rows_at_the_end(tmp_
     assert rows_in(path) == SHARPNESS
 
 
+def test_another_process_can_lock_the_file_while_it_is_rewritten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def locked(results: ResultsFile) -> None:
+        raise UserError("another process is writing to it")
+
+    with pytest.raises(UserError, match="is writing to it"), ResultsFile(tmp_path / "run.jsonl") as results:
+        for row in SHARPNESS[:1] * 2:
+            results.append(row)
+        monkeypatch.setattr(ResultsFile, "_locked", locked)
+        results.drop_replaced()
+
+
 def test_a_full_disk_loses_no_row_of_a_file_that_was_replaced(tmp_path: Path) -> None:
     path, limits = tmp_path / "run.jsonl", resource.getrlimit(resource.RLIMIT_FSIZE)
     with ResultsFile(path) as results:
