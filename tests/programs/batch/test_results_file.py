@@ -402,11 +402,12 @@ def test_another_process_can_lock_the_file_while_it_is_rewritten(
     def locked(results: ResultsFile) -> None:
         raise UserError("another process is writing to it")
 
-    with pytest.raises(UserError, match="is writing to it"), ResultsFile(tmp_path / "run.jsonl") as results:
+    with ResultsFile(tmp_path / "run.jsonl") as results:
         for row in SHARPNESS[:1] * 2:
             results.append(row)
         monkeypatch.setattr(ResultsFile, "_locked", locked)
-        results.drop_replaced()
+        with pytest.raises(UserError, match="is writing to it"):
+            results.drop_replaced()
 
 
 def test_a_full_disk_loses_no_row_of_a_file_that_was_replaced(tmp_path: Path) -> None:
