@@ -291,6 +291,29 @@ class ModelKeys:
     ] = True
 
 
+@dataclass(frozen=True)
+class LimitKeys:
+    """The keys that limit the requests to models.
+
+    Attributes:
+        max_calls: The most calls; by default there is no limit.
+        max_usd: The most US dollars; by default there is no limit.
+    """
+
+    max_calls: Annotated[
+        int | None,
+        Option("--max-calls N", "stop before more than N calls to a model (default: no limit)"),
+        Ge(0),
+        Effect.NONE,
+    ] = None
+    max_usd: Annotated[
+        float | None,
+        Option("--max-usd M", "stop before the cost exceeds M US dollars (default: no limit)"),
+        Ge(0),
+        Effect.NONE,
+    ] = None
+
+
 @dataclass  # unfrozen: mypy takes the sections, which inherit it, for dataclasses that are not frozen
 class RequestKeys:
     """The keys of requests to a model. Each section has its own; an option sets them for every section.
@@ -385,4 +408,11 @@ class ImageSettings(SentKeys, ImageKeys):
 
 
 SECTION_KEYS = keys(RequestKeys)
-KEYS = (*keys(AdapterKey), *keys(FusionKey), *keys(ModelKeys), *keys(SentKeys), *keys(ImageKeys))
+KEYS = (
+    *keys(AdapterKey),
+    *keys(FusionKey),
+    *keys(ModelKeys),
+    *keys(SentKeys),
+    *keys(ImageKeys),
+    *keys(LimitKeys),
+)

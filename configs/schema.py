@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from agenticiqa.configs.backend_names import with_dot
 from agenticiqa.configs.bounds import LARGEST_ERROR, LEAST_ERROR
-from agenticiqa.configs.options import AdapterKey, Effect, Follows, ImageSettings, ModelKeys, Of, RequestKeys
+from agenticiqa.configs.options import AdapterKey, Effect, Follows, ImageSettings, LimitKeys, ModelKeys, Of, RequestKeys
 from agenticiqa.configs.spelling import did_you_mean
 from agenticiqa.configs.user_files import text_of_yaml
 from agenticiqa.configs.yaml_json import yaml_value
@@ -287,7 +287,7 @@ class FusionConfig(RunSection):
         return self.model_copy(update={**unset, **other.model_dump(exclude_unset=True)})
 
 
-class Config(RunSection, AdapterKey, ModelKeys, ImageSettings):  # type: ignore[misc]  # mypy: is Section frozen?
+class Config(RunSection, AdapterKey, ModelKeys, ImageSettings, LimitKeys):  # type: ignore[misc]  # mypy: is Section frozen?
     """A complete configuration; the classes of ``configs/options.py`` describe the keys that are inherited from there.
 
     Attributes:

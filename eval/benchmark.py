@@ -19,7 +19,9 @@ from agenticiqa.eval.scorers.rows import Watch, assess_set, unwatched
 from agenticiqa.eval.scorers.scorer import NO_QUERY, Scorer
 from agenticiqa.eval.tasks.labeled_set import LabeledSet, labeled_images
 from agenticiqa.eval.tasks.task import labels_sha256
-from agenticiqa.programs.assess import AgenticIQA
+from agenticiqa.programs.assess import AgenticIQA, refuse_unpriced
+from agenticiqa.programs.backends.limits import LimitReached, Limits
+from agenticiqa.programs.backends.run_context import current, within
 from agenticiqa.programs.batch.results_file import ResultsFile, Row
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.page.forms import notebook_html
@@ -92,6 +94,7 @@ def evaluate(
     partial: bool = False,
     workers: int = 1,
     watch: Watch = unwatched,
+    limits: Limits | None = None,
 ) -> Evaluation:
     """Assess every image of a task once, and correlate the scores with its MOS.
 
@@ -116,6 +119,7 @@ def evaluate(
         workers: How many images are assessed at a time; above 1 a function has to be thread-safe.
         watch: Wraps the iterator of new rows, such as a progress bar; it also gets how many were finished before and
             how many there are in all.
+        limits: The limits of this call, which apply beside those of the program.
 
     Returns:
         The rows and the figures.
@@ -123,11 +127,16 @@ def evaluate(
     Raises:
         UserError: The task cannot be read, the scorer is unknown, or the question asks for no score.
         ToolError: pyiqa is missing.
+        LimitReached: A limit is reached; ``results`` is the Evaluation so far. With ``out``, the same call continues.
         Exception: The error that ended the run (see ``scorers.rows.assess_labels``).
     """
     assessed_by = program if isinstance(program, AgenticIQA) else scorer_of(program, lower_is_better, shorter_side)
     if isinstance(program, AgenticIQA) and (lower_is_better, shorter_side) != (None, None):
         raise UserError("lower_is_better and shorter_side are for scorers: leave them out, or name a scorer")
+    if isinstance(assessed_by, AgenticIQA):
+        refuse_unpriced(assessed_by, limits)
+    elif limits is not None:
+        raise UserError("limits are for a program that asks models: leave them out for a scorer")
     query = scoring_question(query) if isinstance(assessed_by, AgenticIQA) else NO_QUERY
     data = _labels(task, root, split, partial)
     labels = data.labels
@@ -136,7 +145,19 @@ def evaluate(
         if out is not None:
             pinned = {"data": data.pinned} if data.pinned else {}
             pin(Path(out), made_by(assessed_by, data.digest, {"split": split, "query": query, **pinned}))
-        rows = [*assess_set(assessed_by, labels, results, query=query, workers=workers, watch=watch)]
+        try:
+            with within(current().limits.beside(limits)):
+                rows = [*assess_set(assessed_by, labels, results, query=query, workers=workers, watch=watch)]
+        except LimitReached as limit:
+            limit.results = _evaluation(assessed_by, data, split, [*limit.results])
+            raise
+    evaluation = _evaluation(assessed_by, data, split, rows)
+    if out is not None:
+        rating_report(evaluation.summary).write(Path(out))
+    return evaluation
+
+
+def _evaluation(assessed_by: AgenticIQA | Scorer, data: LabeledSet, split: str | None, rows: list[Row]) -> Evaluation:
     fusion = assessed_by.fusion if isinstance(assessed_by, AgenticIQA) else None
     summary = summarize(rows, fusion=fusion, scale=data.scale) | {
         "data": data.name,
@@ -145,8 +166,6 @@ def evaluate(
         "part": data.part,
         "labels_note": data.note,
     }
-    if out is not None:
-        rating_report(summary).write(Path(out))
     return Evaluation(rows, summary)
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from agenticiqa.configs import Config, load_config
     from agenticiqa.programs.assess import AgenticIQA, add_tool
+    from agenticiqa.programs.backends.limits import LimitReached, Limits
     from agenticiqa.programs.batch.assess_many import assess_many
     from agenticiqa.programs.batch.job import Job
     from agenticiqa.programs.errors import AgenticIQAError, UserError
@@ -22,6 +23,8 @@ _MODULES = {
     "Config": "agenticiqa.configs",
     "ImageExample": "agenticiqa.programs.stages.inputs",
     "Job": "agenticiqa.programs.batch.job",
+    "LimitReached": "agenticiqa.programs.backends.limits",
+    "Limits": "agenticiqa.programs.backends.limits",
     "ScoreFusion": "agenticiqa.programs.fusion.formula",
     "UserError": "agenticiqa.programs.errors",
     "add_tool": "agenticiqa.programs.assess",
@@ -38,6 +41,8 @@ __all__ = [
     "Config",
     "ImageExample",
     "Job",
+    "LimitReached",
+    "Limits",
     "ScoreFusion",
     "UserError",
     "add_tool",

@@ -12,8 +12,9 @@ import dspy
 from agenticiqa.configs import STAGES, Config, FusionConfig, Price, load_config
 from agenticiqa.configs.options import Effect
 from agenticiqa.programs.backends.call_log import NO_HISTORY
-from agenticiqa.programs.backends.choice import AMBIENT, without_place
+from agenticiqa.programs.backends.choice import AMBIENT, given_model, without_place
 from agenticiqa.programs.backends.connect import backend_name, connect
+from agenticiqa.programs.backends.limits import Limits
 from agenticiqa.programs.errors import WrongArgument
 from agenticiqa.programs.events import next_round
 from agenticiqa.programs.fusion.configured import check_prompt, fusion_of
@@ -85,15 +86,18 @@ class AgenticIQA(SavedProgram):
             paper. By default, tools that the program itself chooses have weights in the tool mean.
         keep_history: Whether to keep DSPy's history (``dspy.inspect_history``, ``lm.history``); in it each image is
             replaced by its hash and size.
+        limits: The most calls and USD of this program and all its copies, instead of ``max_calls`` and ``max_usd`` of
+            ``config``. A call beyond them raises LimitReached.
         config: All other settings, such as ``Config(max_side=1024)``. Without ``lm`` and ``backend``, it also names the
             backend of each stage, by default "offline".
 
     Attributes:
         frozen: The names of the predictors that optimizers do not see (see ``eval.optimize.freeze``).
+        limits: The limits, and the calls and USD so far.
 
     Raises:
         WrongArgument: A stage cannot be called as one, or ``lm`` or ``backend`` would not be asked or contradict each
-            other, or ``fusion`` would not be used.
+            other, or ``fusion`` or ``limits`` would not be used, or a limit in USD lacks the price of a model.
         BackendError: A backend is unknown, or its key is missing.
         ConfigError: A setting is invalid, or has no effect without ``backend``.
         StateError: No tuned prompt of ``config`` fits this program.
@@ -114,6 +118,7 @@ class AgenticIQA(SavedProgram):
         price: Price | str | None = None,
         fusion: ScoreFusion | str | os.PathLike[str] | None = None,
         keep_history: bool = False,
+        limits: Limits | None = None,
         config: Config | None = None,
     ) -> None:
         super().__init__()
@@ -144,6 +149,7 @@ class AgenticIQA(SavedProgram):
             if not self.questions:
                 raise WrongArgument("lm has no effect, because every stage works offline; leave it out")
             self.set_lm(dspy.LM(lm) if isinstance(lm, str) else lm)
+        self.limits = limits_of(self, limits, config)
         if config.prompts is not None:
             self.load(config.prompts)
         if fusion is None:  # prompts that belong to a profile given as an argument may be loaded later
@@ -258,6 +264,7 @@ class AgenticIQA(SavedProgram):
             UserError: An argument or an image is invalid; WrongArgument (also a TypeError) for unknown arguments.
             Unanswered: No answer of a model was usable.
             NoScore: Neither a tool nor a model provided a score.
+            LimitReached: The limits do not allow a further call.
             dspy.LMError: A model could not be reached.
         """
         try:
@@ -290,7 +297,9 @@ class AgenticIQA(SavedProgram):
         options: OptionsArgument | None = None,
     ) -> Assessment:
         """Run the stages; DSPy calls this when the program is called."""
-        with bookkeeping(image, keep_history=self.keep_history, only_questions=self.asks_only_questions) as finish:
+        with bookkeeping(
+            image, keep_history=self.keep_history, only_questions=self.asks_only_questions, limits=self.limits
+        ) as finish:
             question, offered = checked(query), read_options(options)
             backend = asked_backend(self)  # an error without a model, before anything is loaded
             pair = self.load_pair(image, reference, resize_reference, align)
@@ -523,6 +532,33 @@ def refuse_conflicts(
         raise WrongArgument(f"backend={backend!r} has no effect, because every stage is given; leave it out")
     if fusion is not None and stages["summarizer"] is not None:
         raise WrongArgument("fusion has no effect, because the summarizer is given; make the summarizer with it")
+
+
+def limits_of(program: AgenticIQA, given: Limits | None, config: Config) -> Limits:
+    """Return the limits of a program, by default those of the configuration; none if it asks no model.
+
+    Raises WrongArgument for given limits without effect, and for a limit in USD without the price of a model.
+    """
+    if not program.questions:
+        if given is not None:
+            raise WrongArgument("limits have no effect, because every stage works offline; leave them out")
+        return Limits()
+    limits = given or Limits(max_usd=config.max_usd, max_calls=config.max_calls)
+    refuse_unpriced(program, limits)
+    return limits
+
+
+def refuse_unpriced(program: AgenticIQA, limits: Limits | None) -> None:
+    """Raise WrongArgument for a limit in USD if the price of a model of the program is not known."""
+    if limits is None or limits.max_usd is None:
+        return
+    for question in program.questions:
+        for lm in question.models if given_model(question.predictor.lm, question.backend) else question.backend.lms:
+            if getattr(getattr(lm, "engine", None), "price", None) is None:
+                raise WrongArgument(
+                    f"max_usd needs the price of {lm.model}: name the model with backend=, and a price that is not "
+                    "known with price='IN,OUT' (USD per million tokens), or limit max_calls"
+                )
 
 
 class Stages(NamedTuple):

@@ -305,7 +305,9 @@ def _round(state: AgenticIQAState, config: RunnableConfig | None) -> Iterator[Ro
     """Yield the round that a state describes, with the logs and the DSPy history of a direct call of the program."""
     program, (query, path) = _program(config), query_and_path(state)
     iteration, rejected = state.get("iteration_count", 0), state.get("rejected_answers") or {}
-    usage = recorded_usage(history=program.keep_history, only_questions=program.asks_only_questions)
+    usage = recorded_usage(
+        history=program.keep_history, only_questions=program.asks_only_questions, limits=program.limits
+    )
     with assessing(name_of(path)) as assessed, usage:
         assessed.iteration = iteration
         current = Round(

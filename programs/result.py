@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeVar
 import dspy
 from pydantic import BaseModel
 
+from agenticiqa.programs.backends.limits import Limits
 from agenticiqa.programs.backends.run_context import recorded_usage
 from agenticiqa.programs.backends.usage import by_model
 from agenticiqa.programs.errors import ended_unanswered
@@ -209,7 +210,7 @@ class Assessment(dspy.Prediction):
 
 @contextmanager
 def bookkeeping(
-    image: ImageSource, *, keep_history: bool, only_questions: bool
+    image: ImageSource, *, keep_history: bool, only_questions: bool, limits: Limits
 ) -> Iterator[Callable[[Assessment], Assessment]]:
     """Record model usage and tag log records with this image; the yielded function adds the usage to the result.
 
@@ -218,7 +219,7 @@ def bookkeeping(
     with (
         assessing(name_of(image)) as assessed,
         dspy.track_usage() as tokens,
-        recorded_usage(history=keep_history, only_questions=only_questions) as usage,
+        recorded_usage(history=keep_history, only_questions=only_questions, limits=limits) as usage,
     ):
 
         def finish(result: Assessment) -> Assessment:

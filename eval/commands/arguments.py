@@ -15,7 +15,7 @@ from agenticiqa.programs.cli.arguments import (
     DRY_RUN,
     HTML,
     MODELS,
-    OF_MODELS,
+    OF_RUNS,
     QUERY,
     WITHOUT_MODEL,
     BatchedOptions,
@@ -186,7 +186,7 @@ class ProgramOptions(ModelOptions):
     """The options of ``evaluate`` that a scorer does not use, apart from those of logging and of the cache."""
 
     query: Annotated[str, QUERY] = DEFAULT_QUERY
-    keys: Annotated[Mapping[str, Any], Keys((*OF_MODELS, FusionKey), (MODELS,))] = field(default_factory=dict)
+    keys: Annotated[Mapping[str, Any], Keys((*OF_RUNS, FusionKey), (MODELS,))] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -40,7 +40,7 @@ from agenticiqa.eval.scorers.scorer import NO_QUERY, Scorer
 from agenticiqa.eval.tasks.labeled_set import LabeledSet
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.cores import available_cores
-from agenticiqa.programs.backends.limits import Limits
+from agenticiqa.programs.backends.limits import RunLimits
 from agenticiqa.programs.backends.run_context import within
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.results_file import ResultsFile, Row
@@ -74,7 +74,7 @@ class _TaskRun:
 
     args: EvaluateOptions
     config: Config
-    limits: Limits
+    limits: RunLimits
     splits: tuple[Splits, str] | None
     program: AgenticIQA | Scorer
     query: str

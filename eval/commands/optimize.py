@@ -60,7 +60,7 @@ def run(args: OptimizeOptions) -> int:
     limits = limits_from(args, config)
     program = configured_program(config)
     predictors = tunable(program, args.stage)
-    writer, reflection = reflection_model(args)
+    writer, reflection = reflection_model(args, config)
     data = _data(args)
     settings = _settings(args, config, data.scale)
     _print_plan(config, data, settings, predictors, writer)
@@ -151,7 +151,7 @@ def _print_outcome(tuned: Tuned, out: Path) -> None:
     )
 
 
-def reflection_model(args: OptimizeOptions) -> tuple[StageConfig, dspy.LM]:
+def reflection_model(args: OptimizeOptions, config: Config) -> tuple[StageConfig, dspy.LM]:
     """Print and return the model that writes instructions, at temperature 1, as a section and connected.
 
     Raises UserError for a limit without its price, and ConfigError or BackendError for wrong options.
@@ -172,7 +172,7 @@ def reflection_model(args: OptimizeOptions) -> tuple[StageConfig, dspy.LM]:
     connection = connect(stage)
     if connection is None or not connection.lms:
         raise UserError(f"--reflection-backend {stage.backend}: a model is needed to write instructions; name one")
-    if args.max_usd is not None:
+    if config.max_usd is not None:
         require_prices([stage], "--reflection-price")
     print_note(described(stage))
     return stage, connection.lms[0]

@@ -22,7 +22,7 @@ from agenticiqa.eval.optimize.reflection import broken, quoted
 from agenticiqa.eval.optimize.search import KEPT_MONEY, Searched, Step, added_sentences, first_places
 from agenticiqa.eval.optimize.settings import DSPyOptimizer
 from agenticiqa.programs.assess import AgenticIQA
-from agenticiqa.programs.backends.limits import LimitReached, Limits
+from agenticiqa.programs.backends.limits import LimitReached, RunLimits
 from agenticiqa.programs.backends.run_context import within
 from agenticiqa.programs.errors import NoScore, Unanswered, UserError
 from agenticiqa.programs.saving import prompts_of
@@ -51,7 +51,7 @@ class Count:
 
     budget: int
     measured: Measurements
-    limits: Limits
+    limits: RunLimits
     may_go_on: Callable[[], bool]
     taken: int = 0
     ended: str = ""

@@ -23,7 +23,7 @@ class TuningSettings:
     Attributes:
         stage: The stage to tune.
         budget: The most assessments of images, without those of the comparison. The search also ends at the limits of
-            calls and USD that ``run_context.within`` sets.
+            calls and USD.
         starts: How many first proposals "reflect" tries, continuing with the best.
         optimizer: "reflect", the search of this package, "gepa", DSPy's, or an optimizer of DSPy that you made, such as
             ``dspy.BootstrapFewShot(metric)``. Its examples are those of ``examples_of``; what its metric raises is

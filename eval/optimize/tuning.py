@@ -32,8 +32,8 @@ from agenticiqa.eval.optimize.search import SHOWN, Proposal, Search, Searched, S
 from agenticiqa.eval.optimize.settings import TuningSettings
 from agenticiqa.eval.questions.task import Item
 from agenticiqa.programs.assess import AgenticIQA
-from agenticiqa.programs.backends.limits import LimitReached, Limits
-from agenticiqa.programs.backends.run_context import current
+from agenticiqa.programs.backends.limits import LimitReached, Limits, RunLimits
+from agenticiqa.programs.backends.run_context import current, within
 from agenticiqa.programs.batch.results_file import ResultsFile
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.fusion.configured import curves_digest
@@ -74,6 +74,7 @@ def optimize(
     reflection: dspy.BaseLM | None = None,
     folder: Path | None = None,
     progress: Progress | None = None,
+    limits: Limits | None = None,
 ) -> Tuned:
     """Tune the prompts of one stage, without changing the program.
 
@@ -85,6 +86,8 @@ def optimize(
         folder: Stores measurements and proposals, so the same call, or one with a larger budget, continues without
             repeating any.
         progress: Wraps each iterator of images, with their number, such as a progress bar.
+        limits: The limits of this call, which apply beside those of the program. They also count the calls of
+            ``reflection``, and its USD if it is a model of a configuration. The search ends before it reaches them.
 
     Returns:
         The program with the kept prompts, and the held-out figures before and after.
@@ -99,8 +102,8 @@ def optimize(
     signatures = tunable(program, settings.stage)
     questions = questions_of(labels, settings.stage, settings.scale)
     pool, held_out = split_by_content(questions, held_out=settings.held_out, seed=settings.seed)
-    limits = current().limits
-    with ExitStack() as files:
+    run_limits = current().limits.beside(program.limits).beside(limits)
+    with within(run_limits), ExitStack() as files:
         answers, proposals = (
             files.enter_context(ResultsFile(folder / name)) if folder else None
             for name in ("measured.jsonl", "proposed.jsonl")
@@ -109,7 +112,7 @@ def optimize(
         before, limit = _within_limits(measured, program, held_out)
         skipped = unreached(program, signatures, before) if settings.stage == "all" else {}
         reached = {name: signature for name, signature in signatures.items() if name not in skipped}
-        run = _Run(program, settings, pool, held_out, reached, measured, limits, before, limit)
+        run = _Run(program, settings, pool, held_out, reached, measured, run_limits, before, limit)
         searched = run.search(reflection, proposals)
         decision = run.decide(searched)
     seconds = round(time.monotonic() - began)
@@ -124,7 +127,12 @@ def optimize(
         decision.profile,
         skipped,
         counts={"to tune on": len(pool), "used": searched.used, "held-out": len(held_out)},
-        spent={"seconds": seconds, "assessed": measured.fresh, "calls": limits.calls, "usd": limits.usd},
+        spent={
+            "seconds": seconds,
+            "assessed": measured.fresh,
+            "calls": run_limits.own.calls,
+            "usd": run_limits.own.usd,
+        },
         images=sorted({sha256_of(question.image) for question in questions}),
     )
 
@@ -163,7 +171,7 @@ class _Run:
     held_out: Sequence[TuningQuestion]
     signatures: Mapping[str, type[dspy.Signature]]
     measured: Measurements
-    limits: Limits
+    limits: RunLimits
     before: list[Assessed]
     limit: LimitReached | None
 
@@ -184,10 +192,8 @@ class _Run:
     def affords(self, assessments: int) -> bool:
         """Return whether this many assessments are expected to fit into the remaining limits, by their average cost."""
         share = MARGIN * assessments / max(self.measured.fresh, 1)
-        usd, calls = self.limits.max_usd, self.limits.max_calls
-        return (usd is None or self.limits.usd * (1 + share) <= usd) and (
-            calls is None or self.limits.calls * (1 + share) <= calls
-        )
+        spent = self.limits.own
+        return all(each.affords(share * spent.calls, share * spent.usd) for each in self.limits.all)
 
     def may_go_on(self) -> bool:
         """Return whether the limits allow more than the comparison."""

@@ -5,7 +5,6 @@ from typing import Any
 
 from agenticiqa.eval.questions.task import AskedItem, digest_of
 from agenticiqa.programs.assess import AgenticIQA
-from agenticiqa.programs.backends.limits import LimitReached
 from agenticiqa.programs.batch.assess_many import Failure, assess_many
 from agenticiqa.programs.batch.job import Job, failure_text
 from agenticiqa.programs.batch.results_file import Identity, ResultsFile, Resumed, Row, resume
@@ -72,8 +71,6 @@ def _new_rows(
     stop: StopRule,
 ) -> NewRows:
     for choice, job, outcome in _outcomes(program, questions, stop):
-        if isinstance(outcome, LimitReached):
-            continue
         made = _failed(job, outcome) if isinstance(outcome, Exception) else outcome
         row = {
             **made,

@@ -1,6 +1,6 @@
 """Assess every image of a labeled set once, store each result as it comes, and continue interrupted runs."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -63,7 +63,7 @@ def assess_set(
 
     New rows are appended to ``results`` as they come, so that after an interruption the same call continues.
     ``report.summarize`` computes figures from the rows. ``watch`` wraps the new rows, for progress and messages. Raises
-    the error that ended the run as ``assess_labels`` does.
+    the error that ended the run as ``assess_labels`` does; LimitReached has the rows so far as its ``results``.
     """
     compared = not isinstance(program, Scorer) or program.compares != "never"
     wanted = {label: identity(label, query, compared) for label in labels} if results.length else {}
@@ -72,9 +72,17 @@ def assess_set(
     todo = [label for label in labels if label not in kept]
     todo.sort(key=lambda label: label.name in failed)  # else images that fail again could end each run
     new = assess_labels(program, todo, query, workers, accepted=bool(kept))
-    for _ in watch(_kept(new, results, resumed), len(kept), len(labels)):
-        pass
-    return SetRows(results, [kept[label] for label in labels], [sorted(parts_of(label.image)) for label in labels])
+    try:
+        for _ in watch(_kept(new, results, resumed), len(kept), len(labels)):
+            pass
+    except LimitReached as limit:
+        limit.results = _set_rows([label for label in labels if label in kept], results, kept)
+        raise
+    return _set_rows(labels, results, kept)
+
+
+def _set_rows(labels: Sequence[LabeledImage], results: ResultsFile, offsets: Mapping[LabeledImage, int]) -> SetRows:
+    return SetRows(results, [offsets[label] for label in labels], [sorted(parts_of(label.image)) for label in labels])
 
 
 def assess_labels(
@@ -93,8 +101,7 @@ def assess_labels(
     else:
         outcomes = assess_many(program, jobs, workers, rows_with_fit_inputs(program), stop.should_stop)
     for job, outcome in outcomes:
-        if not isinstance(outcome, LimitReached):
-            yield jobs[job], _row(program, job, jobs[job], outcome)
+        yield jobs[job], _row(program, job, jobs[job], outcome)
     if stop.ended_by:
         raise stop.ended_by
 

@@ -18,7 +18,7 @@ from agenticiqa.programs.backends.context import full_context
 from agenticiqa.programs.backends.failures import classified, costs_nothing, masked
 from agenticiqa.programs.backends.held_images import held_sizes
 from agenticiqa.programs.backends.in_flight import InFlight, Slot
-from agenticiqa.programs.backends.limits import Limits
+from agenticiqa.programs.backends.limits import RunLimits
 from agenticiqa.programs.backends.models import image_tokens
 from agenticiqa.programs.backends.providers import TokenLimit
 from agenticiqa.programs.backends.run_context import current, spend
@@ -61,7 +61,7 @@ class Model:
         self.features.accept(*accepted_in(ready), self.token_limit)
         return response
 
-    def _sent(self, request: lm15.Request, limits: Limits) -> lm15.Response:
+    def _sent(self, request: lm15.Request, limits: RunLimits) -> lm15.Response:
         """Send a request to the server, with retries, and return the response."""
 
         def once(slot: Slot) -> lm15.Response:
@@ -87,7 +87,7 @@ class Model:
         return self
 
     @contextmanager
-    def accounted(self, limits: Limits, highest: float | None, slot: Slot) -> Iterator[Spent]:
+    def accounted(self, limits: RunLimits, highest: float | None, slot: Slot) -> Iterator[Spent]:
         """Record the request of a slot's attempt, with its highest possible price, and classify its error.
 
         Unless the answer gives the real price, the request counts with the highest possible price.

@@ -45,7 +45,7 @@ from agenticiqa.programs.backends.failures import (
     is_retryable,
     reason_of,
 )
-from agenticiqa.programs.backends.limits import IN_FLIGHT, Limits
+from agenticiqa.programs.backends.limits import IN_FLIGHT, RunLimits
 from agenticiqa.programs.events import event
 
 logger = logging.getLogger(__name__)
@@ -95,7 +95,7 @@ class InFlight:
         self._changed = Condition()
 
     def send(
-        self, once: Callable[[Slot], lm15.Response], limits: Limits, *, most_retries: int = 0, model: str = ""
+        self, once: Callable[[Slot], lm15.Response], limits: RunLimits, *, most_retries: int = 0, model: str = ""
     ) -> lm15.Response:
         """Call ``once``, which sends the request, until it is answered; ``model`` is its name in the log.
 
@@ -126,7 +126,7 @@ class InFlight:
         self.answers, self._is_awaited, self._timed_out = True, False, 0
 
     @contextmanager
-    def slot(self, limits: Limits) -> Iterator[Slot]:
+    def slot(self, limits: RunLimits) -> Iterator[Slot]:
         """Wait for one of ``limits.in_flight`` slots, and hold it for a request and its retries; yield the slot."""
         slot, most = Slot(), limits.in_flight or self.at_a_time
         with self._changed:
@@ -141,7 +141,7 @@ class InFlight:
                 self._changed.notify_all()
 
     @contextmanager
-    def sending(self, slot: Slot, limits: Limits) -> Iterator[None]:
+    def sending(self, slot: Slot, limits: RunLimits) -> Iterator[None]:
         """Wait until the request of this slot may be sent, or the run is halted; the block sends it."""
         with self._changed:
             while (seconds := self._seconds_left(slot)) > 0 and not limits.halted.is_set():

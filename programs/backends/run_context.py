@@ -15,7 +15,7 @@ from dspy.utils.callback import BaseCallback
 
 from agenticiqa.programs.backends.answer_cache import CachedCall, is_cached
 from agenticiqa.programs.backends.capabilities import ModelFeatures
-from agenticiqa.programs.backends.limits import Limits
+from agenticiqa.programs.backends.limits import Halted, LimitReached, Limits, RunLimits
 from agenticiqa.programs.backends.usage import RequestFeatures, Spent, Usage, billed_output
 
 KINDS = ("prompt", "completion", "total")  # kinds of tokens, as DSPy names them
@@ -65,7 +65,7 @@ class RunContext:
     the assessment, and ``history`` is whether DSPy's history of its calls is kept. ``turn`` is the attempt.
     """
 
-    limits: Limits = field(default_factory=Limits)
+    limits: RunLimits = field(default_factory=RunLimits)
     send: Callable[[Any, lm15.Request], lm15.Response] | None = None
     assess: Callable[..., Any] | None = None
     usage: Usage = field(default_factory=Usage)
@@ -80,15 +80,15 @@ def current() -> RunContext:
 
 @contextmanager
 def within(
-    limits: Limits,
+    limits: RunLimits,
     send: Callable[[Any, lm15.Request], lm15.Response] | None = None,
     assess: Callable[..., Any] | None = None,
-) -> Iterator[Limits]:
+) -> Iterator[RunLimits]:
     """Count all requests to models in the block, including those of DSPy's optimizers and their threads.
 
-    ``limits.calls`` and ``limits.usd`` are the sums so far. Beyond a limit, a model of the configuration raises
-    LimitReached instead of sending; requests of other models are counted but not refused. ``send`` and ``assess`` are
-    those of a ``RunContext``.
+    ``limits.own`` has the sums so far. Beyond a limit, a model of the configuration raises LimitReached instead of
+    sending. Requests of other models are counted, and refused only in a question of a stage. ``send`` and ``assess``
+    are those of a ``RunContext``.
     """
     outer, callbacks = current(), dspy.settings.callbacks or []
     if not any(isinstance(callback, OtherModels) for callback in callbacks):
@@ -99,16 +99,21 @@ def within(
 
 
 @contextmanager
-def recorded_usage(*, history: bool = False, only_questions: bool = False) -> Iterator[Usage]:
-    """Record the usage of all calls in the block; with ``history``, keep DSPy's history of calls.
+def recorded_usage(
+    *, history: bool = False, only_questions: bool = False, limits: Limits | None = None
+) -> Iterator[Usage]:
+    """Record the usage of all calls in the block, which also need to fit into ``limits``.
+
+    With ``history``, DSPy's history of calls is kept.
 
     ``only_questions`` says that all requests are those of a ``CheckedPredict``, which counts them itself. DSPy calls a
     callback for each module, which takes a fifth of the processor time of a request, so then it gets none.
     """
-    usage, callbacks = Usage(), dspy.settings.callbacks or []
+    usage, outer, callbacks = Usage(), current(), dspy.settings.callbacks or []
     if only_questions:
         callbacks = [callback for callback in callbacks if type(callback) is not OtherModels]
-    with dspy.context(agenticiqa=replace(current(), usage=usage, history=history), callbacks=callbacks):
+    inner = replace(outer, usage=usage, history=history, limits=outer.limits.beside(limits))
+    with dspy.context(agenticiqa=inner, callbacks=callbacks):
         yield usage
 
 
@@ -156,11 +161,27 @@ def spend(more: Spent) -> None:
     current().turn.spent.add(more)
 
 
+class NotSent(BaseException):
+    """Raised in place of a request for this reason. DSPy only logs an ``Exception`` of a callback, and goes on."""
+
+    def __init__(self, reason: LimitReached | Halted) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
+
+
 class OtherModels(BaseCallback):
-    """DSPy's callback that counts the requests of models outside the configuration."""
+    """DSPy's callback that counts the requests of models outside the configuration, and refuses those of a question."""
 
     def on_lm_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
         """Called before a request to a model or its cache."""
         engine = getattr(instance, "engine", None)
         if not getattr(engine, "counts_requests", False) and not is_cached(CachedCall(instance, inputs)):
-            current().limits.count()
+            limits, in_question = current().limits, bool(current().turn.stage)
+            try:
+                if in_question:
+                    limits.admit(None)
+                    limits.settle(None, None)
+            except (LimitReached, Halted) as reason:
+                raise NotSent(reason) from reason
+            if not in_question:
+                limits.count()

@@ -19,11 +19,12 @@ from typing import Any, TypeVar
 
 import dspy
 
-from agenticiqa.programs.assess import AgenticIQA
+from agenticiqa.programs.assess import AgenticIQA, refuse_unpriced
 from agenticiqa.programs.backends.connect import workers_for
 from agenticiqa.programs.backends.cores import available_cores
 from agenticiqa.programs.backends.engine import Model
-from agenticiqa.programs.backends.run_context import OtherModels, current
+from agenticiqa.programs.backends.limits import LimitReached, Limits
+from agenticiqa.programs.backends.run_context import OtherModels, current, within
 from agenticiqa.programs.batch.in_threads import Failure, in_threads, never
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.results_file import lacking
@@ -54,6 +55,8 @@ def assess_many(
     workers: int | None = None,
     postprocess: Callable[[Assessment], T] = unchanged,
     stop_when: Callable[[T | Failure], bool] = never,
+    *,
+    limits: Limits | None = None,
 ) -> Generator[tuple[Job, T | Failure], None, None]:
     """Assess every job, several at a time, and yield each when it is finished.
 
@@ -75,7 +78,8 @@ def assess_many(
             ``Assessment.to_dict``) is kept. An error of this package that it raises is the job's outcome.
         stop_when: Called with each outcome, in one thread at a time. Once it returns true, no further job begins and
             nothing more is sent to a model. Jobs under way that can finish without a model are still yielded; outcomes
-            that only report the stop itself (Halted, a second LimitReached) are not.
+            that only report the stop itself (Halted) are not.
+        limits: The limits of this call, which apply beside those of the program.
 
     Yields:
         The job (for an image, the job that rates it) with its result, or with the exception that ended it. An
@@ -83,6 +87,9 @@ def assess_many(
 
     Raises:
         ImageError: The name is of no image.
+        WrongArgument: There is a limit in USD, but the price of a model is not known.
+        LimitReached: A limit is reached. It ends the run as ``stop_when`` does, so the results so far are yielded
+            before.
     """
     todo: Iterable[Job | ImageSource] = [jobs] if isinstance(jobs, Job) else images_given(jobs)
     assess = partial(_assess, program, postprocess)
@@ -92,11 +99,29 @@ def assess_many(
     if computes:
         yield from run_many(assess, todo, workers, stop_when, computes=True)
         return
+    refuse_unpriced(program, limits)
+    reached: LimitReached | None = None
+
+    def assess_within_limits(job: Job) -> T | Failure:
+        with within(current().limits.beside(limits)):
+            return assess(job)
+
+    def should_stop(outcome: T | Failure) -> bool:
+        return isinstance(outcome, LimitReached) or stop_when(outcome)
+
     several = partial(in_threads, workers=workers, computes=False)
+    jobs_to_do = map(as_job, todo)
     if (assess_otherwise := current().assess) is not None:
-        yield from assess_otherwise(assess, map(as_job, todo), several, stop_when, stages_to_forget)
+        outcomes = assess_otherwise(assess, jobs_to_do, several, should_stop, stages_to_forget)
     else:
-        yield from several(assess, map(as_job, todo), stop_when)
+        outcomes = several(assess_within_limits, jobs_to_do, should_stop)
+    for job, outcome in outcomes:
+        if isinstance(outcome, LimitReached):
+            reached = reached or outcome
+        else:
+            yield job, outcome
+    if reached is not None:
+        raise reached
 
 
 def run_many(

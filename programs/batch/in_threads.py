@@ -4,14 +4,13 @@ import contextvars
 import logging
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from queue import SimpleQueue
 from threading import Event, Lock
-from typing import Generic, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 import dspy
 
-from agenticiqa.programs.backends.limits import Halted, LimitReached
+from agenticiqa.programs.backends.limits import Halted
 from agenticiqa.programs.backends.run_context import current, within
 from agenticiqa.programs.errors import AgenticIQAError
 
@@ -23,14 +22,6 @@ Failure: TypeAlias = AgenticIQAError | dspy.LMError
 
 WAITING = "interrupted: waiting for the %d images under way; press Ctrl-C again to abort"
 GIVEN_UP = "interrupted: %d images under way are given up, and the answers about them are not waited for"
-
-
-@dataclass(frozen=True)
-class Ended(Generic[T]):
-    """The outcome of an item, and whether it stops the run."""
-
-    outcome: T | Failure
-    stops: bool = False
 
 
 def never(outcome: object) -> bool:
@@ -55,21 +46,20 @@ def in_threads(
     limits, context, upcoming = current().limits, contextvars.copy_context(), iter(items)
     stopped, lock = Event(), Lock()
 
-    def assessed(item: J) -> Ended[T]:
+    def assessed(item: J) -> T | Failure:
         if stopped.is_set():
-            return Ended(Halted("the run was stopped"))
+            return Halted("the run was stopped")
         with within(limits):
             outcome = assess(item)
         with lock:
-            if stopped.is_set() or not stop_when(outcome):
-                return Ended(outcome)
-            stopped.set()
-            limits.halt()
-        return Ended(outcome, stops=True)
+            if not stopped.is_set() and stop_when(outcome):
+                stopped.set()
+                limits.halt()
+        return outcome
 
     pool = ThreadPoolExecutor(workers)
-    under_way: dict[Future[Ended[T]], J] = {}
-    finished: SimpleQueue[Future[Ended[T]]] = SimpleQueue()  # concurrent.futures.wait would check all each time
+    under_way: dict[Future[T | Failure], J] = {}
+    finished: SimpleQueue[Future[T | Failure]] = SimpleQueue()  # concurrent.futures.wait would check all each time
     try:
         while not stopped.is_set():
             while len(under_way) < 2 * workers and (item := next(upcoming, None)) is not None:
@@ -79,8 +69,8 @@ def in_threads(
             if not under_way:
                 return
             future = finished.get()
-            ended = future.result()
-            yield under_way.pop(future), ended.outcome
+            outcome = future.result()
+            yield under_way.pop(future), outcome
         yield from last_outcomes(pool, under_way)
     except KeyboardInterrupt:
         if running := sum(future.running() for future in under_way):
@@ -92,13 +82,12 @@ def in_threads(
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def last_outcomes(pool: ThreadPoolExecutor, under_way: dict[Future[Ended[T]], J]) -> Iterator[tuple[J, T | Failure]]:
+def last_outcomes(pool: ThreadPoolExecutor, under_way: dict[Future[T | Failure], J]) -> Iterator[tuple[J, T | Failure]]:
     """Wait for the items under way of a run that sends no further requests, and yield the outcomes that they have."""
     pool.shutdown(wait=True, cancel_futures=True)
     for future, item in under_way.items():
         if future.cancelled():
             continue
-        ended = future.result()
-        only_stopped = isinstance(ended.outcome, LimitReached) and not ended.stops
-        if not only_stopped and not isinstance(ended.outcome, Halted):
-            yield item, ended.outcome
+        outcome = future.result()
+        if not isinstance(outcome, Halted):
+            yield item, outcome

@@ -17,6 +17,7 @@ from agenticiqa.configs.options import (
     Group,
     ImageKeys,
     Keys,
+    LimitKeys,
     ModelKeys,
     Option,
     RequestKeys,
@@ -194,6 +195,7 @@ CONFIG = Option(
 )
 MODELS = Group("models", "Without a model, the program runs offline and sends nothing.")
 OF_MODELS = (AdapterKey, ModelKeys, RequestKeys, SentKeys)
+OF_RUNS = (LimitKeys, *OF_MODELS)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -243,27 +245,10 @@ WITHOUT_MODEL = replace(WORKERS_OPTION, help="process N images in parallel (defa
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class LimitOptions(Arguments):
-    """The limits of a run."""
-
-    max_calls: Annotated[
-        int | None,
-        Option("--max-calls N", "stop before more than N calls to a model (default: no limit)", with_shards=True),
-        Ge(0),
-        MODELS,
-    ] = None
-    max_usd: Annotated[
-        float | None,
-        Option("--max-usd M", "stop before the cost exceeds M US dollars (default: no limit)", with_shards=True),
-        Ge(0),
-        MODELS,
-    ] = None
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class RunOptions(ModelOptions, LimitOptions):
+class RunOptions(ModelOptions):
     """The options of a command that assesses images."""
 
+    keys: Annotated[Mapping[str, Any], Keys(OF_RUNS, (MODELS,))] = field(default_factory=dict)
     workers: Annotated[int | None, WORKERS_OPTION, Ge(1)] = None
 
 
@@ -335,7 +320,7 @@ class AssessOptions(BatchedOptions, TableOptions):
         ),
     ] = None
     resize_reference: Annotated[bool, RESIZED, Keys((ImageKeys,))] = False
-    keys: Annotated[Mapping[str, Any], Keys((*OF_MODELS, FusionKey), (MODELS,))] = field(default_factory=dict)
+    keys: Annotated[Mapping[str, Any], Keys((*OF_RUNS, FusionKey), (MODELS,))] = field(default_factory=dict)
     query: Annotated[str, QUERY] = DEFAULT_QUERY
     options: Annotated[
         list[str] | None,

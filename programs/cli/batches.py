@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from pathlib import Path
 
-from agenticiqa.programs.backends.limits import Limits
+from agenticiqa.programs.backends.limits import RunLimits
 from agenticiqa.programs.backends.provider_batches.driver import Batches
 from agenticiqa.programs.backends.provider_batches.manifest import ALL, Batch, Manifest
 from agenticiqa.programs.cli.arguments import BatchesOptions
@@ -22,7 +22,7 @@ def run(args: BatchesOptions) -> int:
     check_outputs(args)
     folder = folder_of(Path(args.run))
     if args.collect or args.cancel is not None:
-        batches = Batches(folder, Limits(), print_note)
+        batches = Batches(folder, RunLimits(), print_note)
         try:
             if args.cancel is not None:
                 batches.cancel(args.cancel)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from agenticiqa.configs import Config, StageConfig
 from agenticiqa.programs.backends.connect import refuse_without_batches
-from agenticiqa.programs.backends.limits import Limits
+from agenticiqa.programs.backends.limits import RunLimits
 from agenticiqa.programs.backends.prices import price_of
 from agenticiqa.programs.backends.provider_batches.openai_files import OpenAIFiles
 from agenticiqa.programs.backends.provider_batches.rounds import BatchRun
@@ -42,7 +42,7 @@ def batches_beside(results: Path) -> Path:
     return results.with_name(f"{results.name}.batches")
 
 
-def check_batches(args: BatchedOptions, config: Config, limits: Limits, jobs: Sequence[Job]) -> Config:
+def check_batches(args: BatchedOptions, config: Config, limits: RunLimits, jobs: Sequence[Job]) -> Config:
     """Return the configuration, with Batch API prices if ``--batch`` is set.
 
     Raises BackendError for a backend without batches. Raises UserError if no model is configured, or a limit is
@@ -55,17 +55,17 @@ def check_batches(args: BatchedOptions, config: Config, limits: Limits, jobs: Se
     for model in models_of(config):
         refuse_without_batches(model)
     config = at_batch_prices(config)
-    if limits.max_usd is not None or limits.max_calls is not None:
+    if config.max_usd is not None or config.max_calls is not None:
         expected = estimate(config, jobs).total
-        if limits.max_usd is not None and (expected.usd or 0.0) > limits.max_usd:
+        if config.max_usd is not None and (expected.usd or 0.0) > config.max_usd:
             raise UserError(
                 f"{len(jobs)} images cost about {expected.usd:.4f} USD with --batch, more than --max-usd "
-                f"{limits.max_usd:g}: assess fewer images or raise the limit"
+                f"{config.max_usd:g}: assess fewer images or raise the limit"
             )
-        if limits.max_calls is not None and expected.calls > limits.max_calls:
+        if config.max_calls is not None and expected.calls > config.max_calls:
             raise UserError(
                 f"{len(jobs)} images need about {expected.calls} calls, more than --max-calls "
-                f"{limits.max_calls}: assess fewer images or raise the limit"
+                f"{config.max_calls}: assess fewer images or raise the limit"
             )
     return config
 
@@ -122,7 +122,7 @@ def print_estimate(cost: Estimate, *, is_dry: bool = False, as_json: bool = Fals
 
 
 @contextmanager
-def within_batches(args: BatchedOptions, results: Path, limits: Limits) -> Iterator[None]:
+def within_batches(args: BatchedOptions, results: Path, limits: RunLimits) -> Iterator[None]:
     """Submit the requests in the block as batches if ``--batch`` is set; they are kept beside the results file.
 
     Raises UserError as ``BatchRun``.

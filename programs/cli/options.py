@@ -8,7 +8,7 @@ from agenticiqa.configs.options import KEYS, SECTION_KEYS, Arguments, Option, op
 from agenticiqa.programs.backends.choice import AMBIENT
 from agenticiqa.programs.backends.connect import address_shown, key_variable, located, stage_models, workers_for
 from agenticiqa.programs.backends.cores import available_cores
-from agenticiqa.programs.backends.limits import Limits
+from agenticiqa.programs.backends.limits import Limits, RunLimits
 from agenticiqa.programs.backends.prices import price_of, price_shown
 from agenticiqa.programs.cli.arguments import BatchedOptions, ModelOptions, RunOptions
 from agenticiqa.programs.cli.printable import print_note
@@ -80,7 +80,7 @@ def described(model: StageConfig) -> str:
     return ", ".join(filter(None, parts))
 
 
-def settings_from(args: RunOptions) -> tuple[Config, int, Limits]:
+def settings_from(args: RunOptions) -> tuple[Config, int, RunLimits]:
     """Return the configuration of a run, the number of images in parallel, and the limits. Raises as these do."""
     config = config_from(args)
     return config, workers_from(args, config), limits_from(args, config)
@@ -106,11 +106,11 @@ def refuse_without_needed(args: Arguments) -> None:
             raise UserError(f"{flag} needs {option.needs}: add it, or leave out {option.flags[0]}")
 
 
-def limits_from(args: RunOptions, config: Config) -> Limits:
-    """Return the limits that the options set. Raises UserError for --max-usd if the price of a model is unknown."""
-    if args.max_usd is not None:
+def limits_from(args: RunOptions, config: Config) -> RunLimits:
+    """Return the limits of a run. Raises UserError for a limit in USD if the price of a model is unknown."""
+    if config.max_usd is not None:
         require_prices(models_of(config), "--price", " beside --backend, or as price in the configuration")
-    return Limits(args.max_calls, args.max_usd, args.workers)
+    return RunLimits(Limits(max_calls=config.max_calls, max_usd=config.max_usd), args.workers)
 
 
 def require_prices(models: Iterable[StageConfig], flag: str, otherwise: str = "") -> None:

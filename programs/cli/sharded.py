@@ -8,7 +8,7 @@ from agenticiqa.configs import Config
 from agenticiqa.configs.options import options_of
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.connect import workers_for
-from agenticiqa.programs.backends.limits import Limits
+from agenticiqa.programs.backends.limits import RunLimits
 from agenticiqa.programs.backends.run_context import within
 from agenticiqa.programs.batch.plan_run import run_settings
 from agenticiqa.programs.batch.store import results_in
@@ -68,7 +68,7 @@ def run(args: AssessOptions, folder: str) -> int:
 
 
 @contextmanager
-def _engine(args: AssessOptions, limits: Limits) -> Iterator[Engine]:
+def _engine(args: AssessOptions, limits: RunLimits) -> Iterator[Engine]:
     if args.engine == "ray":
         from agenticiqa.programs.scale.on_ray import ray_engine
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Self
 
 from agenticiqa.configs import Config
-from agenticiqa.programs.backends.limits import LimitReached, Limits
+from agenticiqa.programs.backends.limits import LimitReached, RunLimits
 from agenticiqa.programs.batch.assess_many import assess_many
 from agenticiqa.programs.batch.find_jobs import STDIN, FoundJobs
 from agenticiqa.programs.batch.fit_fusion import RELIABLE_FROM
@@ -387,9 +387,7 @@ def assess_into(sinks: Sequence[Sink], state: RunState, to_row: Callable[[Assess
             for problem in state.problems:
                 sink.fail(None, problem)
         for job, outcome in render.progress(outcomes, len(plan.todo)):
-            if isinstance(outcome, LimitReached):
-                print_error(one_line(str(outcome)))
-            elif isinstance(outcome, Exception):
+            if isinstance(outcome, Exception):
                 summary.failed.append(failure_text(job, outcome))
                 print_error(summary.failed[-1])
                 for sink in sinks:
@@ -401,6 +399,8 @@ def assess_into(sinks: Sequence[Sink], state: RunState, to_row: Callable[[Assess
                 summary.count(row)
         if rule.given_up_after:
             print_error(f"{GIVEN_UP.format(rule.given_up_after)}, or add --keep-going")
+    except LimitReached as limit:
+        print_error(one_line(str(limit)))
     except BaseException as error:
         for sink in sinks:
             with suppress(OSError):
@@ -476,7 +476,7 @@ def to_row_from(save_maps: Path | None, jobs: Sequence[Job], names: Sequence[str
 
 
 @contextmanager
-def opened_results(args: AssessOptions, limits: Limits) -> Iterator[ResultsFile | None]:
+def opened_results(args: AssessOptions, limits: RunLimits) -> Iterator[ResultsFile | None]:
     """Open the results file of a run, if any; with ``--batch``, requests in the block are submitted as batches.
 
     Raises UserError if the file has results and ``--resume`` is not set.

@@ -5,7 +5,7 @@ from collections import defaultdict
 from threading import Thread
 from typing import Any
 
-from agenticiqa.programs.backends.limits import Halted, LimitReached, Limits
+from agenticiqa.programs.backends.limits import Halted, LimitReached, Limits, RunLimits
 
 GO, WAIT, HALTED = "go", "wait", "halted"
 ASK_AGAIN = (0.02, 1.0)  # seconds between two calls of the actor, at first and at most
@@ -22,7 +22,8 @@ class LimitActor:
     def __init__(
         self, max_calls: int | None = None, max_usd: float | None = None, in_flight: int | None = None
     ) -> None:
-        self.limits, self.in_flight = Limits(max_calls, max_usd), in_flight
+        self.limits = RunLimits(Limits(max_calls=max_calls, max_usd=max_usd))
+        self.in_flight = in_flight
         self._admitted: dict[str, list[tuple[str, float | None]]] = defaultdict(list)
 
     def began(self, worker: str) -> None:
@@ -37,9 +38,7 @@ class LimitActor:
             return WAIT
         try:
             if not self.limits.admit_now(highest):
-                if any(self._admitted.values()):
-                    return WAIT
-                self.limits.admit(highest)  # an error, because no request under way may turn out cheaper
+                return WAIT
         except Halted:
             return HALTED
         except LimitReached as error:
@@ -62,10 +61,10 @@ class LimitActor:
 
     def spent(self) -> tuple[int, float]:
         """Return the number of requests sent so far, and their cost in USD."""
-        return self.limits.calls, self.limits.usd
+        return self.limits.own.calls, self.limits.own.usd
 
 
-class ClusterLimits(Limits):
+class ClusterLimits(RunLimits):
     """The limits in a worker, which asks the ``LimitActor`` of the cluster before each request."""
 
     def __init__(self, actor: Any) -> None:
@@ -76,6 +75,10 @@ class ClusterLimits(Limits):
         self._worker = ray.get_runtime_context().get_actor_id() or "driver"
         self._get(actor.began.remote(self._worker))
         Thread(target=self._check_halted, daemon=True).start()
+
+    def beside(self, limits: Limits | None) -> RunLimits:
+        """Return these limits: those of a worker's program are those of the run, which the actor counts."""
+        return self
 
     def admit(self, highest_usd: float | None, server: str = "") -> None:
         """Admit a request as ``Limits`` does, for all workers."""

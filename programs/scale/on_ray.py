@@ -20,7 +20,7 @@ from typing import Any
 import orjson
 
 from agenticiqa.programs.backends.cores import available_cores
-from agenticiqa.programs.backends.limits import Limits
+from agenticiqa.programs.backends.limits import RunLimits
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.scale.limits import ClusterLimits, LimitActor
 from agenticiqa.programs.scale.shard_assessor import Engine, PlannedShard, ShardAssessor, ShardOutcome, ShardRun
@@ -32,7 +32,7 @@ OBJECT_STORE = 128 * 2**20  # bytes for a cluster on this machine; lines of the 
 
 
 @contextmanager
-def ray_engine(limits: Limits, workers: int | None, in_flight: int | None) -> Iterator[Engine]:
+def ray_engine(limits: RunLimits, workers: int | None, in_flight: int | None) -> Iterator[Engine]:
     """Yield an engine for ``run_shards`` with at most ``workers`` workers, by default one per processor.
 
     The cluster is the one at ``$RAY_ADDRESS``, else one on this machine, which is started with the first shards and
@@ -50,7 +50,7 @@ def ray_engine(limits: Limits, workers: int | None, in_flight: int | None) -> It
             # On this command's node, so that it does not stop with a worker's node.
             here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
             actor = ray.remote(num_cpus=0, scheduling_strategy=here)(LimitActor)
-            return actor.remote(limits.max_calls, limits.max_usd, in_flight)
+            return actor.remote(limits.own.max_calls, limits.own.max_usd, in_flight)
 
         def engine(run: ShardRun, todo: Sequence[PlannedShard]) -> Iterator[ShardOutcome]:
             handle = limit_actor()

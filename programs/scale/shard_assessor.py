@@ -14,7 +14,7 @@ import orjson
 from agenticiqa.configs import Config
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.answer_cache import install
-from agenticiqa.programs.backends.limits import Halted, LimitReached, Limits
+from agenticiqa.programs.backends.limits import LimitReached, RunLimits
 from agenticiqa.programs.backends.run_context import current, within
 from agenticiqa.programs.batch.assess_many import assess_many
 from agenticiqa.programs.batch.fit_inputs import rows_with_fit_inputs
@@ -116,7 +116,7 @@ class ShardAssessor:
     ``limits`` makes the limits of requests to models; by default those of the context apply.
     """
 
-    def __init__(self, run: ShardRun, limits: Callable[[], Limits] | None = None) -> None:
+    def __init__(self, run: ShardRun, limits: Callable[[], RunLimits] | None = None) -> None:
         if run.folder:
             os.chdir(run.folder)
         self.run, self.limits = run, limits() if limits else current().limits
@@ -155,6 +155,8 @@ class ShardAssessor:
                 self._keep(under_way[job.shard], job, outcome)
                 yield from self._finished(under_way)
             yield from self._finished(under_way)
+        except LimitReached as limit:
+            stop_rule.ended_by = limit
         finally:
             # Finished rows are also kept at Ctrl-C, and when the caller stops reading.
             for state in under_way.values():
@@ -197,7 +199,7 @@ class ShardAssessor:
         row = outcome if isinstance(outcome, dict) else failed_row(outcome, job)
         if isinstance(outcome, Exception):
             state.has_temporary_error |= isinstance(outcome, TEMPORARY)
-            if len(state.failures) < MOST_FAILURES and not isinstance(outcome, LimitReached | Halted):
+            if len(state.failures) < MOST_FAILURES:
                 state.failures.append(failure_text(job, outcome))
             if job.is_retry:  # an error does not replace a result
                 return

@@ -29,7 +29,7 @@ from agenticiqa.programs.backends.dspy_adapter import CORRECTION, SAVED_END, SAV
 from agenticiqa.programs.backends.engine import Model
 from agenticiqa.programs.backends.held_images import hold
 from agenticiqa.programs.backends.providers import JPEG_PNG
-from agenticiqa.programs.backends.run_context import Turn, asking, current, spending_of
+from agenticiqa.programs.backends.run_context import NotSent, Turn, asking, current, spending_of
 from agenticiqa.programs.backends.sampling import PARAMETERS, PARAMETERS_OF_CHOICE, after_rejections
 from agenticiqa.programs.errors import ImageError, StateError, Unanswered, excerpt
 from agenticiqa.programs.images import LoadedImage, load
@@ -278,6 +278,8 @@ class CheckedPredict(StageModule, Generic[A]):
                     raise outage
             except dspy.AdapterParseError as error:
                 unparsed = error
+            except NotSent as refused:
+                raise refused.reason from None
             except dspy.LMError as error:
                 request.error = failure = error
                 continue

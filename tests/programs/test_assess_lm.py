@@ -16,7 +16,7 @@ from PIL import Image
 
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.connect import connect
-from agenticiqa.programs.backends.limits import Limits
+from agenticiqa.programs.backends.limits import RunLimits
 from agenticiqa.programs.backends.run_context import OtherModels, within
 from agenticiqa.programs.batch.assess_many import assess_many
 from agenticiqa.programs.batch.job import Job
@@ -609,9 +609,9 @@ def test_dspy_calls_a_callback_for_each_stage_only_if_a_stage_is_the_callers(
 
     monkeypatch.setattr(Summarizer, "forward", noting)
     theirs = BaseCallback()
-    with fake_server(by_stage(SCRIPT)) as server, dspy.context(callbacks=[theirs]), within(Limits()) as limits:
+    with fake_server(by_stage(SCRIPT)) as server, dspy.context(callbacks=[theirs]), within(RunLimits()) as limits:
         program = composed(server, constant(3.0)) if own else program_for(server)
         program.set_lm(dspy.LM("openai/test", api_base=server.url, api_key="k", cache=False))
         program(photo)
     assert [theirs, *([OtherModels] if own else [])] == [seen[0], *map(type, seen[1:])]
-    assert limits.calls == len(server.requests) > 1
+    assert limits.own.calls == len(server.requests) > 1

@@ -16,7 +16,7 @@ from agenticiqa.configs import StageConfig
 from agenticiqa.programs.backends.addresses import without_login
 from agenticiqa.programs.backends.connect import server_of
 from agenticiqa.programs.backends.held_images import with_held_images
-from agenticiqa.programs.backends.limits import LimitReached, Limits
+from agenticiqa.programs.backends.limits import LimitReached, RunLimits
 from agenticiqa.programs.backends.provider_batches.manifest import ALL, Batch, Manifest, Request
 from agenticiqa.programs.backends.provider_batches.openai_files import BatchAnswer, OpenAIFiles, ServiceError, framed
 from agenticiqa.programs.errors import BackendError, ImageError
@@ -52,7 +52,7 @@ class Batches:
     line about each event. Raises UserError while another process uses the folder.
     """
 
-    def __init__(self, folder: Path, limits: Limits, report: Callable[[str], None]) -> None:
+    def __init__(self, folder: Path, limits: RunLimits, report: Callable[[str], None]) -> None:
         self.folder, self.limits, self.report = folder, limits, report
         self.manifest = Manifest(folder)
         self._lock, self._sending = RLock(), RLock()

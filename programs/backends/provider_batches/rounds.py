@@ -17,7 +17,7 @@ import httpx
 from dspy import lm15
 
 from agenticiqa.programs.backends.in_flight import Slot
-from agenticiqa.programs.backends.limits import LimitReached, Limits
+from agenticiqa.programs.backends.limits import LimitReached, RunLimits
 from agenticiqa.programs.backends.provider_batches.driver import Batches
 from agenticiqa.programs.backends.provider_batches.manifest import Request
 from agenticiqa.programs.backends.run_context import current, within
@@ -65,7 +65,7 @@ class ImageRequests:
             return httpx.Response(kept.status or 0, content=kept.content)
 
         # The limits of the run count a request when it is collected for a batch, not here.
-        with model.accounted(Limits(), highest, Slot()) as spent:
+        with model.accounted(RunLimits(), highest, Slot()) as spent:
             try:
                 response = model.wire.complete(request, model.token_limit, from_batch)
                 return model.recorded(spent, request, response, share)
@@ -157,7 +157,7 @@ class BatchRun(Batches):
             waiting = [pair for pair in waiting if id(pair[0]) not in chosen]
 
     def _report_limit(self, job: J, stop_when: Callable[[Any], bool]) -> Iterable[tuple[J, Any]]:
-        limits = self.limits
+        limits = self.limits.own
         most = f"{limits.max_usd:g} USD" if limits.max_usd is not None else f"{limits.max_calls} calls"
         error = LimitReached(f"the next requests would exceed the limit of {most} ({limits.calls} requests were sent)")
         stop_when(error)

@@ -16,7 +16,7 @@ from agenticiqa.eval.optimize import TuningSettings, examples_of, freeze, metric
 from agenticiqa.eval.optimize.dspy_optimizers import SPENT, Count, Student, _watched
 from agenticiqa.eval.optimize.measurements import Measurements, Traced
 from agenticiqa.eval.questions.task import Item
-from agenticiqa.programs.backends.limits import Limits
+from agenticiqa.programs.backends.limits import RunLimits
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.saving import prompts_of, scoring_prompt
 from support.dspy_matrix import Model
@@ -47,7 +47,7 @@ def program(lm: dspy.LM) -> AgenticIQA:
 
 
 def counting() -> Count:
-    return Count(9, Measurements("scoring"), Limits(), lambda: True)
+    return Count(9, Measurements("scoring"), RunLimits(), lambda: True)
 
 
 def names(program: dspy.Module) -> set[str]:

@@ -15,7 +15,7 @@ from dspy import lm15
 from agenticiqa.configs import StageConfig
 from agenticiqa.programs.backends.connect import connect
 from agenticiqa.programs.backends.engine import Model
-from agenticiqa.programs.backends.limits import Limits
+from agenticiqa.programs.backends.limits import RunLimits
 from agenticiqa.programs.backends.provider_batches import driver
 from agenticiqa.programs.backends.provider_batches.manifest import Manifest
 from agenticiqa.programs.backends.provider_batches.openai_files import OpenAIFiles
@@ -78,7 +78,7 @@ def assessed(server: BatchServer, folder: Path) -> Result:
     ) -> Iterable[tuple[Job, Any]]:
         return [(job, function(job)) for job in jobs]
 
-    run = BatchRun(folder, Limits(), str)
+    run = BatchRun(folder, RunLimits(), str)
     try:
         with run.sending():
             outcomes = run.assess_in_rounds(judge, JOBS, several, lambda outcome: False, stages_to_forget)
@@ -218,7 +218,7 @@ def test_an_uploaded_file_missing_in_the_manifest_is_deleted_with_its_batch(
         assessed(server, tmp_path / "b")
     changed(tmp_path / "b", "UPDATE batch SET state = 'intended', file = NULL")
     assert server.files
-    run = BatchRun(tmp_path / "b", Limits(), str)
+    run = BatchRun(tmp_path / "b", RunLimits(), str)
     run.cancel([])
     run.close()
     assert not server.files

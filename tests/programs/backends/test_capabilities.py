@@ -16,7 +16,7 @@ from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends import capabilities as module
 from agenticiqa.programs.backends.capabilities import FEWER_LOGPROBS, RequestFeatures
 from agenticiqa.programs.backends.connect import features_of
-from agenticiqa.programs.backends.limits import LimitReached, Limits
+from agenticiqa.programs.backends.limits import LimitReached, Limits, RunLimits
 from agenticiqa.programs.backends.providers import PROVIDERS, Provider
 from agenticiqa.programs.backends.run_context import within
 from support.fake_server import Server, fake_server, server_error
@@ -215,10 +215,10 @@ def test_the_fallback_answers_if_an_outage_follows_a_refusal(photo: Path) -> Non
 
 
 def test_requests_count_towards_the_limits_of_the_run(photo: Path) -> None:
-    limits = Limits(max_calls=2)
+    limits = RunLimits(Limits(max_calls=2))
     with fake_server(refusing("json_schema", "json_object")) as server, within(limits), pytest.raises(LimitReached):
         program(server)(photo)
-    assert (limits.calls, len(server.requests)) == (2, 2)
+    assert (limits.own.calls, len(server.requests)) == (2, 2)
 
 
 NAMES = ("max_tokens", "max_completion_tokens")

@@ -21,7 +21,7 @@ from agenticiqa.configs import Price, StageConfig
 from agenticiqa.programs.backends import choice, in_flight
 from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.backends.connect import connect
-from agenticiqa.programs.backends.limits import LimitReached, Limits
+from agenticiqa.programs.backends.limits import LimitReached, Limits, RunLimits
 from agenticiqa.programs.backends.run_context import recorded_usage, within
 from agenticiqa.programs.backends.usage import Spent
 from agenticiqa.programs.errors import Unanswered
@@ -198,13 +198,13 @@ def test_hidden_reasoning_is_billed_once(dialect: Dialect, usage: Body) -> None:
 def test_reasoning_beyond_max_tokens_raises_later_price_limits() -> None:
     """If a server does not count it towards ``max_tokens``, only one answer may exceed the limit in USD."""
     thought = json.dumps({**json.loads(chat_completion(Reply(ANSWER), "m")), "usage": {**CHAT, "total_tokens": 51_000}})
-    limits = Limits(max_usd=0.9)
+    limits = RunLimits(Limits(max_usd=0.9))
     with provider_server(VLLM, Reply(raw_body=thought.encode()), key=KEY) as server, within(limits):
         backend = connect(asked_of(server, price=Price(input=1, output=10)), cache=False)
         ask(backend)
         with pytest.raises(LimitReached):
             ask(backend)
-    assert limits.usd == pytest.approx(0.501)
+    assert limits.own.usd == pytest.approx(0.501)
 
 
 def says(status: int, message: str, **headers: str) -> Make:

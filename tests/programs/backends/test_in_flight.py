@@ -16,13 +16,13 @@ from agenticiqa.programs.backends import in_flight as module
 from agenticiqa.programs.backends.connect import connect
 from agenticiqa.programs.backends.engine import Model
 from agenticiqa.programs.backends.in_flight import InFlight, in_flight_at
-from agenticiqa.programs.backends.limits import Halted, Limits
+from agenticiqa.programs.backends.limits import Halted, RunLimits
 from agenticiqa.programs.backends.providers import Provider
 from agenticiqa.programs.backends.run_context import within
 from support.loopback import Reply, loopback
 
 BUSY = lm15.ServerError("busy", status=503)
-ONE = Limits(in_flight=1)
+ONE = RunLimits(in_flight=1)
 
 
 def caused_by(cause: BaseException, text: str = "cut") -> lm15.TransportError:
@@ -70,11 +70,11 @@ def model(wire: Wire, in_flight: InFlight | None = None) -> Model:
     return Model("vllm/m at a server", wire, stage, in_flight=in_flight or InFlight())  # type: ignore[arg-type]
 
 
-def ask_all(asked: Model, requests: int, threads: int, limits: Limits | None = None) -> None:
+def ask_all(asked: Model, requests: int, threads: int, limits: RunLimits | None = None) -> None:
     """Ask this number of times from this number of threads; raise the first error."""
 
     def ask(_: int) -> None:
-        with within(limits or Limits()):
+        with within(limits or RunLimits()):
             asked.complete(REQUEST)
 
     with ThreadPoolExecutor(threads) as pool:
@@ -90,7 +90,7 @@ def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("most", [1, 5])
 def test_no_more_requests_than_the_limit_are_sent_at_a_time(most: int) -> None:
     wire = Wire(64)
-    ask_all(model(wire), 40, 20, Limits(in_flight=most))
+    ask_all(model(wire), 40, 20, RunLimits(in_flight=most))
     assert wire.highest == most
 
 
@@ -116,17 +116,17 @@ def test_requests_that_time_out_together_are_sent_fewer_at_a_time(caplog: pytest
     """A server with one slot, which answers a second request too late, answers all of them in the end."""
     wire = Wire(1, lambda: caused_by(TimeoutError(), "late"))
     asked = model(wire, InFlight("server", 1))
-    ask_all(asked, 12, 4, Limits(in_flight=4))
+    ask_all(asked, 12, 4, RunLimits(in_flight=4))
     assert wire.refusals >= 1
     last = [record.getMessage() for record in caplog.records if "--workers" in record.getMessage()][-1]
     assert last
     wire.refusals = 0
-    ask_all(asked, 12, 4, Limits(in_flight=4))
+    ask_all(asked, 12, 4, RunLimits(in_flight=4))
     assert wire.refusals == 0, "one at a time from now on"
 
 
 def test_a_single_time_out_says_little_about_a_server_that_answers_many_at_a_time() -> None:
-    in_flight, limits = InFlight("server"), Limits()
+    in_flight, limits = InFlight("server"), RunLimits()
     with in_flight.slot(limits) as one, in_flight.slot(limits) as two, in_flight.slot(limits) as three:
         with in_flight.sending(one, limits), in_flight.sending(two, limits), in_flight.sending(three, limits):
             assert (one.others, three.others) == (2, 2)
@@ -137,14 +137,14 @@ def test_a_single_time_out_says_little_about_a_server_that_answers_many_at_a_tim
 
 
 def test_one_request_at_a_time_is_sent_to_a_server_of_one_slot_unless_the_run_says_otherwise() -> None:
-    for limits, expected in ((Limits(), 1), (Limits(in_flight=3), 3)):
+    for limits, expected in ((RunLimits(), 1), (RunLimits(in_flight=3), 3)):
         wire = Wire(64)
         ask_all(model(wire, InFlight("server", 1)), 12, 6, limits)
         assert wire.highest == expected
 
 
 def test_an_aborted_run_does_not_wait_for_an_answer() -> None:
-    limits = Limits()
+    limits = RunLimits()
     threading.Timer(0.3, limits.abort).start()
     with loopback(lambda arrived: Reply(delay=30.0)) as address, within(limits):
         backend = connect(StageConfig(backend="vllm.m", api_base=f"{address}/v1"), cache=False)
@@ -157,7 +157,7 @@ def test_an_aborted_run_does_not_wait_for_an_answer() -> None:
 
 def test_nothing_is_sent_while_one_request_has_to_wait() -> None:
     wire, began = Wire(9), time.monotonic()
-    asked, limits = model(wire), Limits()
+    asked, limits = model(wire), RunLimits()
     with asked.in_flight.slot(limits) as other, asked.in_flight.slot(limits) as shown:
         with suppress(lm15.RateLimitError), asked.in_flight.sending(shown, limits):
             raise lm15.RateLimitError("wait", status=429, retry_after=0.3)
@@ -179,7 +179,7 @@ def test_all_requests_try_an_unreachable_server_at_the_same_time() -> None:
 
 
 def test_new_requests_are_sent_one_at_a_time_while_a_refused_one_waits() -> None:
-    in_flight, limits, order = InFlight(), Limits(), []
+    in_flight, limits, order = InFlight(), RunLimits(), []
 
     def again() -> None:
         with in_flight.sending(refused, limits):
@@ -204,7 +204,7 @@ def test_new_requests_are_sent_one_at_a_time_while_a_refused_one_waits() -> None
 
 
 def test_an_interrupted_run_does_not_wait_for_a_slot_or_the_server() -> None:
-    asked, limits, outcomes = model(Wire(9)), Limits(in_flight=3), []
+    asked, limits, outcomes = model(Wire(9)), RunLimits(in_flight=3), []
 
     def ask() -> None:
         try:
@@ -235,7 +235,7 @@ def test_a_retry_is_sent_when_the_time_that_the_server_asked_for_is_over() -> No
 
 @pytest.mark.parametrize("seconds", [0.0, 0.3], ids=["before the failure", "while it waits"])
 def test_a_halted_run_ends_a_wait_and_sends_nothing_again(seconds: float, caplog: pytest.LogCaptureFixture) -> None:
-    limits, began = Limits(), time.monotonic()
+    limits, began = RunLimits(), time.monotonic()
 
     def refused() -> lm15.LM15Error:
         threading.Timer(seconds, limits.halt).start() if seconds else limits.halt()

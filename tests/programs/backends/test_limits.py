@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import dspy
 import pytest
 
-from agenticiqa.programs.backends.limits import Halted, LimitReached, Limits
+from agenticiqa.programs.backends.limits import Halted, LimitReached, Limits, RunLimits
 from agenticiqa.programs.backends.run_context import current, within
 from support.engine import ScriptedEngine
 
@@ -21,22 +21,22 @@ def test_without_limits_everything_is_admitted() -> None:
 
 
 def test_calls_are_counted_and_the_next_one_is_refused() -> None:
-    limits = Limits(max_calls=3)
+    limits = RunLimits(Limits(max_calls=3))
     for _ in range(3):
         limits.admit(None)
         limits.settle(None, None)
     with pytest.raises(LimitReached, match="limit of 3 calls"):
         limits.admit(None)
-    assert limits.calls == 3
+    assert limits.own.calls == 3
 
 
 def test_the_limit_may_be_zero_calls() -> None:
     with pytest.raises(LimitReached):
-        Limits(max_calls=0).admit(None)
+        RunLimits(Limits(max_calls=0)).admit(None)
 
 
 def test_many_threads_together_do_not_exceed_a_limit() -> None:
-    limits = Limits(max_calls=50)
+    limits = RunLimits(Limits(max_calls=50))
 
     def ask(_: int) -> int:
         try:
@@ -51,17 +51,17 @@ def test_many_threads_together_do_not_exceed_a_limit() -> None:
 
 
 def test_requests_are_admitted_by_the_highest_price_and_recorded_with_the_real_one() -> None:
-    limits = Limits(max_usd=1.0)
+    limits = RunLimits(Limits(max_usd=1.0))
     for _ in range(8):  # each could take 0.3, and takes 0.1
         limits.admit(0.3)
         limits.settle(0.3, 0.1)
     with pytest.raises(LimitReached, match=r"0\.3000 USD.*limit of 1 USD \(8 calls, 0\.8000 USD spent\)"):
         limits.admit(0.3)
-    assert limits.usd == pytest.approx(0.8)
+    assert limits.own.usd == pytest.approx(0.8)
 
 
 def test_a_call_that_does_not_fit_waits_for_the_real_price_of_another() -> None:
-    limits = Limits(max_usd=1.0)
+    limits = RunLimits(Limits(max_usd=1.0))
     limits.admit(0.9)
     admitted = threading.Event()
 
@@ -79,11 +79,11 @@ def test_a_call_that_does_not_fit_waits_for_the_real_price_of_another() -> None:
 
 def test_a_limit_in_usd_needs_a_price() -> None:
     with pytest.raises(LimitReached, match="price"):
-        Limits(max_usd=1.0).admit(None)
+        RunLimits(Limits(max_usd=1.0)).admit(None)
 
 
 def test_after_an_interruption_nothing_is_admitted_and_waits_end() -> None:
-    limits = Limits(max_usd=1.0)
+    limits = RunLimits(Limits(max_usd=1.0))
     limits.admit(0.9)
     refused: list[Exception] = []
 
@@ -102,7 +102,7 @@ def test_after_an_interruption_nothing_is_admitted_and_waits_end() -> None:
 
 
 def test_the_limits_of_a_run_apply_inside_it_only() -> None:
-    with within(Limits(max_calls=1)) as limits:
+    with within(RunLimits(Limits(max_calls=1))) as limits:
         assert current().limits is limits
         context = contextvars.copy_context()
     assert current().limits is not limits
@@ -114,9 +114,10 @@ def test_requests_in_threads_of_dspy_count_for_every_model() -> None:
     engines = [ScriptedEngine(['{"answer": "yes"}']) for _ in range(2)]
     ours, other = dspy.LM("test/ours", engine=engines[0]), dspy.LM("test/other", engine=engines[1])
     engines[0].counts_requests = True
-    with within(Limits()) as limits, within(Limits()) as inner, dspy.context(lm=other, adapter=dspy.JSONAdapter()):
+    settings = dspy.context(lm=other, adapter=dspy.JSONAdapter())
+    with within(RunLimits()) as limits, within(RunLimits()) as inner, settings:
         ask = dspy.Predict("question -> answer")
         dspy.Parallel(num_threads=4, disable_progress_bar=True)([(ask, {"question": str(n)}) for n in range(8)])
         ask(question="1")  # from the cache
         ask(question="1", lm=ours)  # which counts by itself
-    assert (len(engines[1].requests), inner.calls, limits.calls) == (8, 8, 0)
+    assert (len(engines[1].requests), inner.own.calls, limits.own.calls) == (8, 8, 0)

@@ -11,7 +11,7 @@ from PIL import Image
 
 from agenticiqa.configs import Config, ExecutorConfig, PlannerConfig, Price, StageConfig, SummarizerConfig
 from agenticiqa.programs.assess import AgenticIQA
-from agenticiqa.programs.backends.limits import LimitReached, Limits
+from agenticiqa.programs.backends.limits import LimitReached, Limits, RunLimits
 from agenticiqa.programs.backends.models import image_tokens
 from agenticiqa.programs.backends.run_context import within
 from agenticiqa.programs.batch.assess_many import assess_many
@@ -305,11 +305,11 @@ def test_a_limit_in_usd_holds_for_the_name_of_a_model_at_a_gateway(spelling: str
         assert isinstance(reply, str)
         return Reply(reply, usage=(tokens + 1000, 300))
 
-    with fake_server(billed) as server, within(Limits(max_usd=0.0065)) as limits:
+    with fake_server(billed) as server, within(RunLimits(Limits(max_usd=0.0065))) as limits:
         program = AgenticIQA.from_config(on(server, asking(f"openai.{spelling}", PRICE)))
-        outcomes = [outcome for _, outcome in assess_many(program, tmp_path.glob("*.png"))]
-    assert all(isinstance(outcome, LimitReached) for outcome in outcomes)
-    assert 0 < limits.usd <= 0.0065
+        with pytest.raises(LimitReached):
+            assert [*assess_many(program, tmp_path.glob("*.png"))] == []
+    assert 0 < limits.own.usd <= 0.0065
 
 
 def test_token_counts_of_the_prompts_match_a_tokenizer(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,18 +40,17 @@ def chosen(*arguments: str) -> Config:
     return config_from(options("a.png", *arguments))
 
 
-def limits(
-    given: Config, max_calls: int | None = None, max_usd: float | None = None, workers: int | None = None
-) -> Limits:
-    return limits_from(RunOptions(max_calls=max_calls, max_usd=max_usd, workers=workers), given)
+def limits(given: Config, **keys: float) -> Limits:
+    return limits_from(RunOptions(), given.model_copy(update=keys)).own
 
 
-def test_limits_come_from_the_options() -> None:
-    found = limits(config(PRICE, PRICE), 7, 0.5)
-    assert (found.max_calls, found.max_usd) == (7, 0.5)
-    found = limits(config(None, None), 0)
-    assert (found.max_calls, found.max_usd, found.in_flight) == (0, None, None)
-    assert limits(Config(), workers=100).in_flight == 100
+def test_limits_come_from_the_options_and_the_configuration(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.yaml"
+    mine.write_text("max_calls: 7\nmax_usd: 0.5\n")
+    for arguments, expected in ((), (7, 0.5)), (("--max-calls", "0"), (0, 0.5)), (("--max-usd", "2"), (7, 2.0)):
+        found = limits_from(RunOptions(), chosen("--config", str(mine), *arguments))
+        assert (found.own.max_calls, found.own.max_usd, found.in_flight) == (*expected, None)
+    assert limits_from(RunOptions(workers=100), Config()).in_flight == 100
 
 
 @pytest.mark.parametrize(("planner", "others"), [(None, PRICE), (PRICE, None)])

@@ -11,7 +11,7 @@ import pytest
 from agenticiqa.configs import Config
 from agenticiqa.eval.cli import main
 from agenticiqa.programs.assess import AgenticIQA
-from agenticiqa.programs.backends.limits import Limits
+from agenticiqa.programs.backends.limits import RunLimits
 from agenticiqa.programs.scale.limits import GO, HALTED, WAIT, LimitActor
 from agenticiqa.programs.scale.run_shards import NO_FILE, RunOfShards, run_shards
 from agenticiqa.programs.scale.shard_assessor import ShardRun
@@ -87,7 +87,7 @@ def on_ray(output: str, workers: int, make: Any = instant) -> RunOfShards:
     from agenticiqa.programs.scale.on_ray import ray_engine
 
     run = ShardRun(Config(), {"version": "1"}, QUESTION, output, 1, ("album",), make=make)
-    with ray_engine(Limits(), workers, None) as engine:
+    with ray_engine(RunLimits(), workers, None) as engine:
         return run_shards(run, engine, 2)
 
 

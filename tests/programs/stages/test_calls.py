@@ -15,7 +15,7 @@ from PIL import Image
 
 from agenticiqa.configs import STAGES, Config, Price
 from agenticiqa.programs.assess import AgenticIQA
-from agenticiqa.programs.backends.limits import LimitReached, Limits
+from agenticiqa.programs.backends.limits import LimitReached, Limits, RunLimits
 from agenticiqa.programs.backends.run_context import within
 from agenticiqa.programs.errors import Unanswered
 from agenticiqa.programs.result import Assessment
@@ -233,10 +233,13 @@ def test_the_usd_limit_is_never_exceeded(photo: Path) -> None:
     said = by_stage(SCRIPT)
     with fake_server(lambda request: Reply(str(said(request)), usage=(900, 100))) as server:
         program = program_for(server, cache=False, **stages)
-        with within(Limits(max_usd=1.5)) as limits, pytest.raises(LimitReached, match="would exceed the limit"):
+        with (
+            within(RunLimits(Limits(max_usd=1.5))) as limits,
+            pytest.raises(LimitReached, match="would exceed the limit"),
+        ):
             list(map(program, [photo] * 1000))
-    assert 0 < limits.usd <= 1.5
-    assert limits.usd == pytest.approx(len(server.requests) * 1000 * 100 / 1e6)
+    assert 0 < limits.own.usd <= 1.5
+    assert limits.own.usd == pytest.approx(len(server.requests) * 1000 * 100 / 1e6)
     assert len(server.requests) > 5
 
 
@@ -257,7 +260,7 @@ def test_a_request_of_unknown_cost_counts_at_its_highest_price(photo: Path, repl
     said = by_stage(SCRIPT)
     with fake_server(lambda request: replace(reply, content=str(said(request)))) as server:
         program = program_for(server, cache=False, **dict.fromkeys(STAGES, stage))
-        with within(Limits(max_usd=1.0)) as limits:
+        with within(RunLimits(Limits(max_usd=1.0))) as limits:
             for _ in range(100):
                 try:
                     program(photo, RATE)
@@ -268,19 +271,19 @@ def test_a_request_of_unknown_cost_counts_at_its_highest_price(photo: Path, repl
             else:
                 pytest.fail("the limit was never reached")
     assert len(server.requests) == 1.0 / (most_tokens * 1000 / 1e6)
-    assert limits.usd == pytest.approx(1.0)
+    assert limits.own.usd == pytest.approx(1.0)
 
 
 def test_a_request_that_was_not_sent_or_was_refused_costs_nothing(photo: Path) -> None:
     stages = {name: {"price": Price(input=100.0, output=100.0)} for name in STAGES}
     with fake_server(error_reply(400, {"error": {"message": "no such parameter"}})) as server:
         program = program_for(server, cache=False, **stages)
-        with within(Limits(max_usd=1.0)) as limits, pytest.raises(dspy.LMInvalidRequestError):
+        with within(RunLimits(Limits(max_usd=1.0))) as limits, pytest.raises(dspy.LMInvalidRequestError):
             program(photo, RATE)
     assert server.requests
     with within(limits), pytest.raises(dspy.LMTransportError):
         program(photo, RATE)
-    assert limits.usd == 0
+    assert limits.own.usd == 0
 
 
 def test_images_are_sent_unchanged_unless_max_side_is_set(photo: Path) -> None:
