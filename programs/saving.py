@@ -24,6 +24,7 @@ import dspy
 from agenticiqa.configs.user_files import read_text
 from agenticiqa.configs.yaml_json import json_value
 from agenticiqa.programs.backends.dspy_adapter import SAVED_END, SAVED_START, SteadyAdapter
+from agenticiqa.programs.backends.limits import Limits
 from agenticiqa.programs.errors import StateError, UserError, excerpt
 from agenticiqa.programs.images.files import digest, write_atomically
 from agenticiqa.programs.stages.ask import CheckedPredict, complete_examples, image_fields, shown_examples
@@ -59,10 +60,12 @@ class SavedProgram(ImageProgram):
     Attributes:
         frozen: The names of the predictors that optimizers do not see and ``save`` does not write.
         trial: Gets the outcome of each call while the program is tuned; ``None`` otherwise.
+        limits: The limits of the program, and its calls and USD so far.
     """
 
     frozen: frozenset[str] = frozenset()
     trial: Outcomes | None = None
+    limits: Limits
 
     def named_parameters(self) -> list[tuple[str, Any]]:
         """List what optimizers may change.
@@ -89,7 +92,7 @@ class SavedProgram(ImageProgram):
         save_program: bool = False,
         modules_to_serialize: Sequence[ModuleType] = (),
     ) -> None:
-        """Write the tuned prompts with a header that identifies their signatures; models and keys are never written.
+        """Write the tuned prompts with a header that identifies their signatures; no model, key or limit is written.
 
         Args:
             path: The file to write; with ``save_program`` a folder.
@@ -106,6 +109,7 @@ class SavedProgram(ImageProgram):
         if save_program:
             copied = self.deepcopy()
             copied.set_lm(None)  # DSPy would write the key of a model that the caller set
+            copied.limits = Limits()
             dspy.Module.save(copied, path, save_program=True, modules_to_serialize=list(modules_to_serialize))
         else:
             save(self, path, created_with or {})

@@ -9,8 +9,6 @@ from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import dspy
-
 from agenticiqa.configs import Config, Price, StageConfig, checked
 from agenticiqa.eval.commands.arguments import OptimizeOptions
 from agenticiqa.eval.commands.label_options import labels_named
@@ -26,10 +24,19 @@ from agenticiqa.eval.optimize.tuning import optimize, tunable
 from agenticiqa.eval.questions.catalog import QUESTION_TASKS
 from agenticiqa.eval.questions.task import Item, items_sha256, read_items
 from agenticiqa.eval.runs import made_with, pin
-from agenticiqa.programs.backends.connect import connect, located, require_address
+from agenticiqa.programs.assess import AgenticIQA
+from agenticiqa.programs.backends.choice import AMBIENT
+from agenticiqa.programs.backends.connect import connect, located, require_address, stage_models
 from agenticiqa.programs.backends.run_context import within
 from agenticiqa.programs.cli import render
-from agenticiqa.programs.cli.options import config_from, described, limits_from, require_prices, workers_from
+from agenticiqa.programs.cli.options import (
+    config_from,
+    described,
+    limits_from,
+    print_models,
+    require_prices,
+    workers_from,
+)
 from agenticiqa.programs.cli.output_paths import check_outputs
 from agenticiqa.programs.cli.printable import print_note
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
@@ -58,9 +65,14 @@ def run(args: OptimizeOptions) -> int:
         raise UserError(f"optimize needs two models: add {', and '.join(missing)}")
     config = configured.without_fusion()
     limits = limits_from(args, config)
-    program = configured_program(config)
+    if args.dry_run:
+        program = AgenticIQA.from_config(_unconnected(config))
+        print_models(config)
+    else:
+        program = configured_program(config)
     predictors = tunable(program, args.stage)
-    writer, reflection = reflection_model(args, config)
+    writer = writing_model(args, config)
+    reflection = None if args.dry_run else connect(writer)
     data = _data(args)
     settings = _settings(args, config, data.scale)
     _print_plan(config, data, settings, predictors, writer)
@@ -74,7 +86,14 @@ def run(args: OptimizeOptions) -> int:
     pin(folder, made_with(program, config, data.digest, about))
     output = sys.stderr if args.verbose else StringIO()  # the output of GEPA
     with continuing(folder), within(limits), redirect_stdout(output):
-        tuned = optimize(program, data.labels, settings, reflection=reflection, folder=folder, progress=render.progress)
+        tuned = optimize(
+            program,
+            data.labels,
+            settings,
+            reflection=reflection and reflection.lms[0],
+            folder=folder,
+            progress=render.progress,
+        )
     about |= {"data": str(args.labels), "labels_sha256": data.digest, "backend": program.backend}
     write(tuned, args.out, {**about, "search": _search_figures(tuned)})
     _print_outcome(tuned, args.out)
@@ -151,8 +170,20 @@ def _print_outcome(tuned: Tuned, out: Path) -> None:
     )
 
 
-def reflection_model(args: OptimizeOptions, config: Config) -> tuple[StageConfig, dspy.LM]:
-    """Print and return the model that writes instructions, at temperature 1, as a section and connected.
+def _unconnected(config: Config) -> Config:
+    """Return a configuration with the same prompts that asks DSPy's model, so that no key is needed.
+
+    The prompt of the levels scorer depends on its model.
+    """
+    if config.mode == "levels" or config.levels:
+        return config
+    ambient = config.with_backend(AMBIENT).sections
+    stages = {name: ambient[name] for name, section in config.sections.items() if not section.is_offline}
+    return config.model_copy(update={**stages, "max_usd": None})
+
+
+def writing_model(args: OptimizeOptions, config: Config) -> StageConfig:
+    """Print and return the model that writes instructions, at temperature 1, as a section.
 
     Raises UserError for a limit without its price, and ConfigError or BackendError for wrong options.
     """
@@ -169,13 +200,12 @@ def reflection_model(args: OptimizeOptions, config: Config) -> tuple[StageConfig
     )
     stage = located(stage)
     require_address(stage, "--reflection-api-base")
-    connection = connect(stage)
-    if connection is None or not connection.lms:
+    if not stage_models(stage):
         raise UserError(f"--reflection-backend {stage.backend}: a model is needed to write instructions; name one")
     if config.max_usd is not None:
         require_prices([stage], "--reflection-price")
     print_note(described(stage))
-    return stage, connection.lms[0]
+    return stage
 
 
 def _data(args: OptimizeOptions) -> TuningData:

@@ -6,7 +6,8 @@ replans, or if a model plans more than the rules. It sends less if no distortion
 ``--max-usd`` are upper bounds.
 
 Input tokens are counted in the actual prompts; content known only during a run is counted as in typical runs
-(``_tokens``). Not counted: hidden reasoning, worked examples of tuned prompts, discounts for cached prompts.
+(``_tokens``). Not counted: worked examples of tuned prompts, discounts for cached prompts, and hidden reasoning, for
+which there is an upper bound instead.
 """
 
 import json
@@ -21,9 +22,10 @@ from typing import Any, NamedTuple
 import dspy
 
 from agenticiqa.configs import Config, PlannerConfig, PlanRules, StageConfig, SummarizerConfig
+from agenticiqa.programs.backends.connect import stage_models
 from agenticiqa.programs.backends.dspy_adapter import SteadyAdapter, stage_schema
 from agenticiqa.programs.backends.image_tokens import within
-from agenticiqa.programs.backends.models import image_tokens, plain_name
+from agenticiqa.programs.backends.models import always_reasons, image_tokens, plain_name
 from agenticiqa.programs.backends.prices import price_of
 from agenticiqa.programs.backends.providers import row_of
 from agenticiqa.programs.batch.job import Job, failure_text
@@ -81,6 +83,7 @@ class StageEstimate:
 
     ``calls``, tokens and ``usd`` are for one pass over all images without rejected answers; ``image_tokens`` are part
     of ``input_tokens``; ``bytes`` is the size of the requests. ``usd`` is ``None`` if the configuration has no price.
+    ``most_output_tokens`` and ``most_usd`` include as much hidden reasoning as ``max_tokens`` allows.
     """
 
     stage: str
@@ -91,6 +94,8 @@ class StageEstimate:
     output_tokens: int = 0
     usd: float | None = None
     bytes: int = 0
+    most_output_tokens: int = 0
+    most_usd: float | None = None
 
 
 @dataclass
@@ -190,8 +195,10 @@ def estimate(config: Config, jobs: Iterable[Job]) -> Estimate:
         if counts:
             section = section_of(config, stage)
             row = StageEstimate(stage, section.backend, **counts)
+            row.most_output_tokens = max(row.output_tokens, row.calls * tokens_with_reasoning(section))
             if price := price_of(section):
                 row.usd = price.usd(row.input_tokens, row.output_tokens)
+                row.most_usd = price.usd(row.input_tokens, row.most_output_tokens)
             result.stages.append(row)
     return result
 
@@ -200,6 +207,14 @@ def section_of(config: Config, stage: str) -> StageConfig:
     """Return the configuration of a stage, by the stage's name in the estimate."""
     section: StageConfig = (stage == "scoring" and config.levels) or getattr(config, SECTIONS[stage])
     return section
+
+
+def tokens_with_reasoning(section: StageConfig) -> int:
+    """Return the most tokens of an answer with its hidden reasoning; 0 for a model that does not reason."""
+    row = row_of(section.backend)
+    if row is None or not (row.max_tokens or always_reasons(section.backend)):
+        return 0
+    return stage_models(section)[0].max_tokens
 
 
 @lru_cache(maxsize=1024)

@@ -35,7 +35,7 @@ FORMS = {"json_schema": "JSON schema", "json_object": "JSON objects", "off": "no
 
 
 def run(args: BackendsOptions) -> int:
-    """Print the backends; the exit status says whether every model gave ``--probe`` a valid rating."""
+    """Print the backends; the exit status says whether every model gave ``--probe`` usable answers."""
     check_outputs(args)
     config = models_from(args)
     uses = backends_of(config)
@@ -45,7 +45,7 @@ def run(args: BackendsOptions) -> int:
         try:
             found = probe(stage, most_tokens(config, name_of(stage))) if args.probe else None
             answered.append((stage, roles, found))
-            are_valid &= found is None or found["rating"]["is_valid"]
+            are_valid &= found is None or (found["is_usable"] and found["rating"]["is_valid"])
         except (dspy.LMError, BackendError) as error:
             print_error(str(error))  # it names the model
     rows = [*offline_row(config), *(row(*use) for use in answered)]

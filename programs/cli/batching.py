@@ -117,8 +117,20 @@ def print_estimate(cost: Estimate, *, is_dry: bool = False, as_json: bool = Fals
     print(f"{about}, for {', '.join(models)}:")
     print_table(Table(("stage", *COUNTED.values(), "USD", *several), lines))
     print_remark(f"Nothing was sent. {ESTIMATED}" if is_dry else ESTIMATED)
+    if cost.total.most_output_tokens > cost.total.output_tokens:
+        print_remark(with_reasoning(cost))
     for refusal in cost.refused:
         print_error(refusal)
+
+
+def with_reasoning(cost: Estimate) -> str:
+    """Return the upper bound of the same calls with hidden reasoning, which the estimate leaves out."""
+    most, total = max(stage.most_output_tokens // stage.calls for stage in cost.stages), cost.total
+    usd = "" if total.most_usd is None else f", {total.most_usd:.4f} USD"
+    return (
+        f"The estimate is without hidden reasoning. With it, an answer has up to {most:,} output tokens, and the same "
+        f"calls have at most {total.most_output_tokens:,}{usd}."
+    )
 
 
 @contextmanager

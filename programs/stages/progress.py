@@ -195,7 +195,7 @@ def rejected(turn: Mapping[str, Any], reasons: Sequence[str], seconds: float, ev
 
 def unanswered(stage: str, attempts: int, last: str) -> None:
     """Log that no attempt was valid; the code that catches the error reports it."""
-    values = (stage, last)
+    values = (stage, last if last.strip() else "(empty)")
     _log("unanswered", "%s: the last answer was: %s", *values, level=logging.ERROR, stage=stage, attempts=attempts)
 
 

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from agenticiqa.programs.backends.run_context import within
 from agenticiqa.programs.batch.assess_many import assess_many
 from agenticiqa.programs.batch.cost import Estimate, StageEstimate, estimate, text_tokens
 from agenticiqa.programs.batch.job import Job
+from agenticiqa.programs.cli.main import main
 from agenticiqa.programs.errors import OfImage
 from agenticiqa.programs.images import UndecodedImage
 from agenticiqa.programs.tools import toolbox
@@ -158,6 +160,31 @@ def test_without_a_price_there_is_no_cost(photo: Path) -> None:
 def test_no_answer_is_longer_than_max_tokens(photo: Path) -> None:
     short = asking(summarizer=SummarizerConfig(backend="vllm.test", max_tokens=7))
     assert stages(estimate(short, [Job(photo, RATE)]))["scoring"].output_tokens == 7
+
+
+@pytest.mark.parametrize(("backend", "most"), [("openai.gpt-5-mini", 16_000), ("google.gemini-2.5-flash", 16_000)])
+def test_hidden_reasoning_has_an_upper_bound(
+    backend: str, most: int, photo: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    total = estimate(asking(backend, PRICE), [Job(photo, RATE)]).total
+    assert total.most_output_tokens == most * total.calls
+    assert total.most_usd == pytest.approx(PRICE.usd(total.input_tokens, most * total.calls))
+    command = ["assess", str(photo), "--backend", backend, "--price", "0.15,0.6", "--dry-run"]
+    assert main(command) == 0
+    said = capsys.readouterr().err
+    assert "without hidden reasoning. With it, an answer has up to 16,000 output tokens" in said
+    assert re.search(r"at most [\d,]+, 0\.0\d+ USD\.$", said, re.M)
+    assert main([*command, "--mode", "fast", "--max-tokens", "20000"]) == 0
+    assert "up to 20,000 output tokens" in capsys.readouterr().err
+
+
+def test_the_estimate_of_a_model_that_does_not_reason_is_its_only_figure(
+    photo: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    total = estimate(asking("openai.gpt-4o", PRICE), [Job(photo, RATE)]).total
+    assert (total.most_output_tokens, total.most_usd) == (total.output_tokens, total.usd)
+    assert main(["assess", str(photo), "--backend", "openai.gpt-4o", "--dry-run"]) == 0
+    assert "hidden reasoning" not in capsys.readouterr().err
 
 
 def test_the_rows_are_json_and_end_with_the_total(photo: Path) -> None:

@@ -127,6 +127,8 @@ def test_a_table_says_what_was_tried_and_what_the_question_cost(
     assert after["probe"] == "2 requests, 400 + 20 tokens, 0.000600 USD"
     assert re.fullmatch(r"200 \+ 10 tokens in [\d.]+ s, valid, quality_probs", after["rating"])
     assert after["context"] == "the server reports no size"
+    with fake_server(lambda request: RATED if stage_of(request) == "assessment" else "") as server:
+        assert shown("--backend", "vllm.m", "--api-base", server.url, "--probe", status=1)["rating"].count("s, valid")
     with fake_server("I see gray") as server:
         unusable = shown("--backend", "vllm.m", "--api-base", server.url, "--probe", status=1)
     assert unusable["rating"].endswith("s, not valid (stderr has the reason)")
