@@ -23,7 +23,7 @@ from agenticiqa.programs.assess import AgenticIQA, refuse_unpriced
 from agenticiqa.programs.backends.connect import workers_for
 from agenticiqa.programs.backends.cores import available_cores
 from agenticiqa.programs.backends.engine import Model
-from agenticiqa.programs.backends.limits import LimitReached, Limits
+from agenticiqa.programs.backends.limits import LimitReached, Limits, RunLimits
 from agenticiqa.programs.backends.run_context import OtherModels, current, within
 from agenticiqa.programs.batch.in_threads import Failure, in_threads, never
 from agenticiqa.programs.batch.job import Job
@@ -39,6 +39,7 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 IMAGES_PER_PROCESS = 8  # photos of half a megapixel that are assessed while a process starts
+CALLS_PER_IMAGE = 5  # calls that a question about a photo needs at most, unless an answer is rejected
 LONG_SECONDS = 5.0  # seconds of processor time; if fewer images take longer, the images are large
 
 ADVICE = "assess it again with fewer workers, or assess a smaller copy of it"
@@ -100,6 +101,7 @@ def assess_many(
         yield from run_many(assess, todo, workers, stop_when, computes=True)
         return
     refuse_unpriced(program, limits)
+    workers = _fewer_at_a_limit(workers, current().limits.beside(program.limits).beside(limits))
     reached: LimitReached | None = None
 
     def assess_within_limits(job: Job) -> T | Failure:
@@ -240,6 +242,12 @@ def _model_workers(program: AgenticIQA) -> int:
     """Return the default number of images in parallel: the fewest that the server of one of its models takes."""
     engines = (lm.engine for question in program.questions for lm in question.backend.lms[:1])
     return workers_for(engine.stage for engine in engines if isinstance(engine, Model))
+
+
+def _fewer_at_a_limit(workers: int, limits: RunLimits) -> int:
+    """Return the number of images in parallel with which few calls finish images, and do not only begin them."""
+    left = [each.max_calls - each.calls for each in limits.all if each.max_calls is not None]
+    return max(1, min([workers, *(calls // CALLS_PER_IMAGE for calls in left)]))
 
 
 def _pickled(assess: Callable[[Job], Any]) -> bytes | None:

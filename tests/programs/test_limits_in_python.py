@@ -96,6 +96,14 @@ def test_assess_many_yields_the_results_so_far_and_raises(of_call: bool, album: 
         assert len([*assess_many(program, album[:1], 1)]) == 1, "the end of a run is not that of the program"
 
 
+def test_few_calls_finish_images_and_do_not_only_begin_them(album: list[Path]) -> None:
+    with fake_server(by_stage(SCRIPT)) as server:
+        program, finished = limited(server, max_calls=2 * CALLS), []
+        with pytest.raises(LimitReached):
+            finished.extend(job for job, _ in assess_many(program, album))
+        assert len(finished) == 2
+
+
 def test_a_call_keeps_within_its_own_limits_and_those_of_the_program(album: list[Path]) -> None:
     with fake_server(by_stage(SCRIPT)) as server:
         program = limited(server, max_calls=3)
@@ -121,20 +129,20 @@ def test_a_limit_in_usd_holds_in_threads(album: list[Path]) -> None:
     answers = by_stage(SCRIPT)
 
     def billed(body: Body) -> Reply:
-        return Reply(str(answers(body)), usage=(2000, 1000))
+        return Reply(str(answers(body)), usage=(900, 100))
 
     with fake_server(billed) as server:
         program = AgenticIQA(
             backend="vllm.test",
             api_base=server.url,
             price="1,2",
-            limits=Limits(max_usd=0.05),
+            limits=Limits(max_usd=0.012),
             config=Config(cache=False),
         )
-        with pytest.raises(LimitReached, match=r"would exceed the limit of 0\.05 USD"):
+        with pytest.raises(LimitReached, match=r"would exceed the limit of 0\.012 USD"):
             list(assess_many(program, album))
-        assert program.limits.usd == pytest.approx(0.004 * len(server.requests))
-        assert 0.02 < program.limits.usd <= 0.05
+        assert program.limits.usd == pytest.approx(0.0011 * len(server.requests))
+        assert 0.003 < program.limits.usd <= 0.012
 
 
 def test_a_limit_in_usd_needs_prices_before_anything_is_sent(album: list[Path]) -> None:
