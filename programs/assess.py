@@ -12,7 +12,7 @@ import dspy
 from agenticiqa.configs import STAGES, Config, FusionConfig, Price, load_config
 from agenticiqa.configs.options import Effect
 from agenticiqa.programs.backends.call_log import NO_HISTORY
-from agenticiqa.programs.backends.choice import AMBIENT, given_model, without_place
+from agenticiqa.programs.backends.choice import AMBIENT, without_place
 from agenticiqa.programs.backends.connect import backend_name, connect
 from agenticiqa.programs.backends.limits import Limits
 from agenticiqa.programs.errors import WrongArgument
@@ -553,11 +553,13 @@ def refuse_unpriced(program: AgenticIQA, limits: Limits | None) -> None:
     if limits is None or limits.max_usd is None:
         return
     for question in program.questions:
-        for lm in question.models if given_model(question.predictor.lm, question.backend) else question.backend.lms:
+        own = question.predictor.lm
+        for lm in [own] if own else question.backend.lms or [None]:
             if getattr(getattr(lm, "engine", None), "price", None) is None:
                 raise WrongArgument(
-                    f"max_usd needs the price of {lm.model}: name the model with backend=, and a price that is not "
-                    "known with price='IN,OUT' (USD per million tokens), or limit max_calls"
+                    f"max_usd needs the price of {lm.model if lm else 'the model of DSPy'}: name the model with "
+                    "backend=, and a price that is not known with price='IN,OUT' (USD per million tokens), or limit "
+                    "max_calls"
                 )
 
 

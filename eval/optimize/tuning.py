@@ -31,7 +31,7 @@ from agenticiqa.eval.optimize.reflection import Reflection
 from agenticiqa.eval.optimize.search import SHOWN, Proposal, Search, Searched, Step, first_places
 from agenticiqa.eval.optimize.settings import TuningSettings
 from agenticiqa.eval.questions.task import Item
-from agenticiqa.programs.assess import AgenticIQA
+from agenticiqa.programs.assess import AgenticIQA, refuse_unpriced
 from agenticiqa.programs.backends.limits import LimitReached, Limits, RunLimits
 from agenticiqa.programs.backends.run_context import current, within
 from agenticiqa.programs.batch.results_file import ResultsFile
@@ -94,11 +94,12 @@ def optimize(
 
     Raises:
         UserError: The labels or the program do not fit the stage, or ``reflection`` is missing, or
-            there is no such optimizer.
+            there is no such optimizer, or there is a limit in USD without the price of a model.
         dspy.LMError: Either model could not be reached.
     """
     began = time.monotonic()
     _refuse_optimizer(settings, reflection)
+    refuse_unpriced(program, limits)
     signatures = tunable(program, settings.stage)
     questions = questions_of(labels, settings.stage, settings.scale)
     pool, held_out = split_by_content(questions, held_out=settings.held_out, seed=settings.seed)

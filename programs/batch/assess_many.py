@@ -104,7 +104,7 @@ def assess_many(
     workers = _fewer_at_a_limit(workers, current().limits.beside(program.limits).beside(limits))
     reached: LimitReached | None = None
 
-    def assess_within_limits(job: Job) -> T | Failure:
+    def assess_one(job: Job) -> T | Failure:
         with within(current().limits.beside(limits)):
             return assess(job)
 
@@ -114,9 +114,9 @@ def assess_many(
     several = partial(in_threads, workers=workers, computes=False)
     jobs_to_do = map(as_job, todo)
     if (assess_otherwise := current().assess) is not None:
-        outcomes = assess_otherwise(assess, jobs_to_do, several, should_stop, stages_to_forget)
+        outcomes = assess_otherwise(assess_one, jobs_to_do, several, should_stop, stages_to_forget)
     else:
-        outcomes = several(assess_within_limits, jobs_to_do, should_stop)
+        outcomes = several(assess_one, jobs_to_do, should_stop)
     for job, outcome in outcomes:
         if isinstance(outcome, LimitReached):
             reached = reached or outcome

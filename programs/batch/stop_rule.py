@@ -5,13 +5,14 @@ from dataclasses import dataclass
 import dspy
 
 from agenticiqa.programs.backends.failures import NoConnection
-from agenticiqa.programs.backends.limits import Halted
+from agenticiqa.programs.backends.limits import Halted, LimitReached
 from agenticiqa.programs.errors import ImageError, Unanswered, Unforeseen, UserError
 from agenticiqa.programs.result import is_unscored
 
 FAILURES_IN_A_ROW = 5  # images without a usable answer, beyond those under way, after which a run ends
 GIVEN_UP = "the last {} images had no usable answer; check the errors above, the model and its address"
 FATAL = (
+    LimitReached,
     Halted,
     dspy.LMAuthError,
     dspy.LMBillingError,
@@ -40,9 +41,9 @@ class StopRule:
         """Return whether to end the run after this outcome, a result or an error; later calls then return True, too.
 
         A run ends at once after a user error that does not concern this image, a key or model that the server refuses,
-        or if the server was never reachable in this run. A run also ends after several images in a row without any
-        usable answer: the server is unreachable, refuses every request, or none of its answers was usable so far. (It
-        may refuse a single image for its size, its format, or with status 403 for what it shows.)
+        a reached limit, or if the server was never reachable in this run. A run also ends after several images in a row
+        without any usable answer: the server is unreachable, refuses every request, or none of its answers was usable
+        so far. (It may refuse a single image for its size, its format, or with status 403 for what it shows.)
         """
         if self.ended_by is not None:
             return True

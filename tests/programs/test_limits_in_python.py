@@ -164,6 +164,8 @@ def test_a_model_of_the_caller_has_a_limit_of_calls(photo: Path) -> None:
         assert len(server.requests) == program.limits.calls == 2
         with pytest.raises(WrongArgument, match="max_usd needs the price of openai/test"):
             AgenticIQA(lm=lm, limits=Limits(max_usd=1))
+        with pytest.raises(WrongArgument, match="max_usd needs the price of the model of DSPy"):
+            AgenticIQA(limits=Limits(max_usd=1))
 
 
 def test_answers_from_the_cache_of_a_callers_model_need_no_call(photo: Path) -> None:

@@ -16,7 +16,7 @@ from agenticiqa.eval.optimize import TuningSettings, examples_of, freeze, metric
 from agenticiqa.eval.optimize.dspy_optimizers import SPENT, Count, Student, _watched
 from agenticiqa.eval.optimize.measurements import Measurements, Traced
 from agenticiqa.eval.questions.task import Item
-from agenticiqa.programs.backends.limits import RunLimits
+from agenticiqa.programs.backends.limits import Limits, RunLimits
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.saving import prompts_of, scoring_prompt
 from support.dspy_matrix import Model
@@ -180,6 +180,19 @@ def test_labels_that_no_prompt_shows_are_no_change(program: AgenticIQA, make_lab
     tuned = optimize(program, read_labels(make_labels(scenes=4)), settings)
     assert (tuned.found.steps, tuned.why) == ([], "no better prompts were found")
     assert tuned.spent["assessed"] == tuned.counts["held-out"] + 4, "nothing is assessed again"
+
+
+@pytest.mark.parametrize("of_call", [False, True])
+def test_a_search_keeps_within_limits_and_returns_what_it_has(
+    of_call: bool, program: AgenticIQA, make_labels: MakeLabels
+) -> None:
+    limits = Limits(max_calls=20)
+    settings = TuningSettings(optimizer=dspy.BootstrapFewShot(metric, max_labeled_demos=0), budget=40)
+    if not of_call:
+        program.limits = limits
+    tuned = optimize(program, read_labels(make_labels(scenes=8)), settings, limits=limits if of_call else None)
+    assert 0 < limits.calls == tuned.spent["calls"] == program.limits.calls <= 20
+    assert "the limit of 20 calls" in tuned.found.ended or "within the limits" in tuned.found.ended
 
 
 def test_a_compiled_program_is_tuned_again(program: AgenticIQA, lm: dspy.LM, make_labels: MakeLabels) -> None:

@@ -15,6 +15,7 @@ import pytest
 from dspy import lm15
 
 from agenticiqa.programs.backends.failures import NoConnection
+from agenticiqa.programs.backends.limits import LimitReached
 from agenticiqa.programs.batch.stop_rule import FAILURES_IN_A_ROW, StopRule
 from agenticiqa.programs.cli.main import main
 from agenticiqa.programs.errors import ImageError, NoScore, Unanswered, UserError
@@ -44,6 +45,7 @@ ANSWERS = by_stage({"plan": plan(), "assessment": RATED})
         dspy.LMAuthError("no such key"),
         dspy.LMBillingError("no money"),
         dspy.LMUnsupportedModelError("no such model"),
+        LimitReached("enough"),
         UserError("a tool that is not installed"),
     ],
 )
