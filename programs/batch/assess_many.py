@@ -23,7 +23,7 @@ from agenticiqa.programs.assess import AgenticIQA, refuse_unpriced
 from agenticiqa.programs.backends.connect import workers_for
 from agenticiqa.programs.backends.cores import available_cores
 from agenticiqa.programs.backends.engine import Model
-from agenticiqa.programs.backends.limits import LimitReached, Limits, RunLimits
+from agenticiqa.programs.backends.limits import LimitReached, Limits
 from agenticiqa.programs.backends.run_context import OtherModels, current, within
 from agenticiqa.programs.batch.in_threads import Failure, in_threads, never
 from agenticiqa.programs.batch.job import Job
@@ -101,7 +101,8 @@ def assess_many(
         yield from run_many(assess, todo, workers, stop_when, computes=True)
         return
     refuse_unpriced(program, limits)
-    workers = _fewer_at_a_limit(workers, current().limits.beside(program.limits).beside(limits))
+    programs = [part.limits for _, part in program.named_sub_modules(type_=AgenticIQA)]  # also inside a wrapper
+    workers = _fewer_at_a_limit(workers, [*current().limits.all, *programs, *([limits] if limits else [])])
     reached: LimitReached | None = None
 
     def assess_one(job: Job) -> T | Failure:
@@ -244,9 +245,9 @@ def _model_workers(program: AgenticIQA) -> int:
     return workers_for(engine.stage for engine in engines if isinstance(engine, Model))
 
 
-def _fewer_at_a_limit(workers: int, limits: RunLimits) -> int:
+def _fewer_at_a_limit(workers: int, limits: Iterable[Limits]) -> int:
     """Return the number of images in parallel with which few calls finish images, and do not only begin them."""
-    left = [each.max_calls - each.calls for each in limits.all if each.max_calls is not None]
+    left = [each.max_calls - each.calls for each in limits if each.max_calls is not None]
     return max(1, min([workers, *(calls // CALLS_PER_IMAGE for calls in left)]))
 
 
