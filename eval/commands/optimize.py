@@ -73,6 +73,7 @@ def run(args: OptimizeOptions) -> int:
     predictors = tunable(program, args.stage)
     writer = writing_model(args, config)
     reflection = None if args.dry_run else connect(writer)
+    print_note(described(writer))
     data = _data(args)
     settings = _settings(args, config, data.scale)
     _print_plan(config, data, settings, predictors, writer)
@@ -183,7 +184,7 @@ def _unconnected(config: Config) -> Config:
 
 
 def writing_model(args: OptimizeOptions, config: Config) -> StageConfig:
-    """Print and return the model that writes instructions, at temperature 1, as a section.
+    """Return the model that writes instructions, at temperature 1, as a section.
 
     Raises UserError for a limit without its price, and ConfigError or BackendError for wrong options.
     """
@@ -204,7 +205,6 @@ def writing_model(args: OptimizeOptions, config: Config) -> StageConfig:
         raise UserError(f"--reflection-backend {stage.backend}: a model is needed to write instructions; name one")
     if config.max_usd is not None:
         require_prices([stage], "--reflection-price")
-    print_note(described(stage))
     return stage
 
 
