@@ -62,7 +62,15 @@ class Limits:
         return self.max_usd is not None or self.max_calls is not None
 
     def affords(self, calls: float, usd: float) -> bool:
-        """Return whether this many more calls and USD fit."""
+        """Return whether more calls fit.
+
+        Args:
+            calls: Their number.
+            usd: Their cost.
+
+        Returns:
+            Whether neither limit would be exceeded.
+        """
         return (self.max_calls is None or self.calls + calls <= self.max_calls) and (
             self.max_usd is None or self.usd + usd <= self.max_usd
         )

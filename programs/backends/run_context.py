@@ -176,12 +176,12 @@ class OtherModels(BaseCallback):
         """Called before a request to a model or its cache."""
         engine = getattr(instance, "engine", None)
         if not getattr(engine, "counts_requests", False) and not is_cached(CachedCall(instance, inputs)):
-            limits, in_question = current().limits, bool(current().turn.stage)
+            run = current()
+            if not run.turn.stage:
+                run.limits.count()
+                return
             try:
-                if in_question:
-                    limits.admit(None)
-                    limits.settle(None, None)
+                run.limits.admit(None)
             except (LimitReached, Halted) as reason:
                 raise NotSent(reason) from reason
-            if not in_question:
-                limits.count()
+            run.limits.settle(None, None)
