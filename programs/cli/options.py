@@ -16,8 +16,6 @@ from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.fusion.profile import read_fusion_profile
 from agenticiqa.programs.tools.metrics.learned_iqa import adapter_in
 
-CALLS_OF_AN_IMAGE = 10  # as many calls as most images need with a new plan and retries
-
 
 def models_from(args: ModelOptions) -> Config:
     """Return the configuration with the models that the options name, and with all addresses.
@@ -124,11 +122,5 @@ def require_prices(models: Iterable[StageConfig], flag: str, otherwise: str = ""
 
 
 def workers_from(args: RunOptions, config: Config) -> int:
-    """Return the number of images in parallel; the default depends on whether a model is asked, and on its server.
-
-    With few calls, few images are begun at a time, because the calls of an unfinished image are of no use.
-    """
-    if args.workers or config.is_offline:
-        return args.workers or available_cores()
-    workers = workers_for(models_of(config))
-    return workers if args.max_calls is None else max(1, min(workers, args.max_calls // CALLS_OF_AN_IMAGE))
+    """Return the number of images in parallel; the default depends on whether a model is asked, and on its server."""
+    return args.workers or (available_cores() if config.is_offline else workers_for(models_of(config)))
