@@ -19,7 +19,7 @@ from agenticiqa.programs.events import assessing
 from agenticiqa.programs.fusion.formula import level_name
 from agenticiqa.programs.images import ImageSource, LoadedImage, name_of
 from agenticiqa.programs.images.reference_check import ReferenceCheck
-from agenticiqa.programs.page.findings import distortions_of
+from agenticiqa.programs.page.findings import NONE, caveats_of, distortions_of, found_in, main_distortion_of
 from agenticiqa.programs.questions.query_type import detect_query_type
 from agenticiqa.programs.result_row import AssessedRow
 from agenticiqa.programs.stages import progress
@@ -34,7 +34,6 @@ from agenticiqa.signatures.types import (
     QueryType,
     SummarizerOutput,
 )
-from agenticiqa.signatures.vocabulary import SEVERITIES
 
 R = TypeVar("R", bound=StageResult)
 
@@ -49,7 +48,6 @@ OF_SUMMARY = (
     "probability_mass_from",
 )
 NAMED = 3  # distortions in a repr
-NONE = SEVERITIES[0]
 
 
 @dataclass
@@ -92,6 +90,12 @@ class Assessment(dspy.Prediction):
         quality_score: The score in [1, 5], higher is better, or ``None`` without a rating.
         score: The same as ``quality_score``.
         quality_level: The name of the level nearest to the score, or ``None`` without a score.
+        main_distortion: The category of the most severe distortion, "none" if there is none, or ``None`` if no
+            distortion was looked for.
+        severity: Its severity, in the same way.
+        distortions: Each distortion that is there, the most severe first: its region (the damaged part if it is local,
+            "Global" for the whole image), its category, and its strength, 1 (slight) to 4 (extreme).
+        caveats: Why the score is uncertain, in words; empty if it is not.
         quality_reasoning: The reason for the answer.
         query_type: The kind of question.
         options: The options by letter, or ``{}``.
@@ -155,6 +159,10 @@ class Assessment(dspy.Prediction):
     version: str
     score: float | None
     quality_level: str | None
+    main_distortion: str | None
+    severity: str | None
+    distortions: list[dict[str, Any]]
+    caveats: list[str]
     score_interval: dict[Literal["80", "95"], tuple[float, float]] | None
     score_without_model: float | None
     disagreement: float | None
@@ -239,6 +247,10 @@ def add_derived_fields(result: Assessment) -> None:
     result.quality_level = None if result.score is None else level_name(result.score)
     for name in OF_SUMMARY:
         setattr(result, name, getattr(result.summarizer_result, name))
+    result.main_distortion, result.severity = main_distortion_of(result.executor_evidence)
+    result.distortions = found_in(result.executor_evidence)
+    remark = result.reference_check.sentence if result.reference_check else ""
+    result.caveats = caveats_of(result.outside_training, result.disagreement, remark)
     result.image_sha256 = result.image.sha256
     result.reference_sha256 = result.reference.sha256 if result.reference else None
     result.is_unscored = is_unscored(dict(result.items()))

@@ -12,6 +12,7 @@ from pydantic.types import Strict
 from agenticiqa.configs.user_files import open_regular
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import printable_path
+from agenticiqa.programs.images.reference_check import ReferenceCheck
 from agenticiqa.signatures.types import ExecutorOutput
 
 logger = logging.getLogger(__name__)
@@ -32,6 +33,36 @@ class PlanInRow(BaseModel):
     query_scope: StrictStr | list[StrictStr]
     reference_mode: StrictStr
     plan: dict[str, StrictBool] | None = None
+
+
+class DistortionInRow(BaseModel):
+    """A distortion of a row: its place, its category and its strength, 1 (slight) to 4 (extreme)."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    region: StrictStr
+    category: StrictStr
+    strength: Annotated[StrictInt, Field(ge=1, le=4)]
+
+
+class SentInRow(BaseModel):
+    """How the image and the reference of a row were sent to a model; a row without a reference lacks that key."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    image: StrictStr = ""
+    reference: StrictStr = ""
+
+
+class TimingsInRow(BaseModel):
+    """The wall time of each stage of a row, in milliseconds; a row lacks stages that did not run."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    planner: Number = 0.0
+    executor: Number = 0.0
+    summarizer: Number = 0.0
+    replan: Number = 0.0
 
 
 class FusionInRow(BaseModel):
@@ -63,21 +94,25 @@ class AssessedRow(BaseModel):
     """The fields of a result, each declared here once: the keys of its JSON, in order, and the columns of its Parquet.
 
     ``Assessment`` has an attribute of each name, which ``to_dict`` reads. A field that is named in
-    ``ALSO_SHOWN`` is also a column of ``--csv`` and a line on the page. A row may lack any field.
+    ``ALSO_SHOWN`` is also a line on the page. A row may lack any field.
     """
 
     image: StrictStr | None = None
     image_sha256: StrictStr | None = None
     reference: StrictStr | None = None
     reference_sha256: StrictStr | None = None
-    sent: dict[str, StrictStr] | None = None
-    reference_check: dict[str, Any] | None = None
+    sent: SentInRow | None = None
+    reference_check: ReferenceCheck | None = None
     query: StrictStr | None = None
     query_type: StrictStr | None = None
     options: dict[str, StrictStr] | None = None
     final_answer: Any = None
     quality_score: Number | None = None
     quality_level: StrictStr | None = None
+    main_distortion: StrictStr | None = None
+    severity: StrictStr | None = None
+    distortions: list[DistortionInRow] | None = None
+    caveats: list[StrictStr] | None = None
     score_interval: dict[str, Interval] | None = None
     score_without_model: Number | None = None
     disagreement: Number | None = None
@@ -99,11 +134,11 @@ class AssessedRow(BaseModel):
     answered_by: dict[str, list[StrictStr]] | None = None
     answer_notes: dict[str, list[StrictStr]] | None = None
     capabilities: dict[str, Any] | None = None
-    timings_ms: dict[str, Number] | None = None
+    timings_ms: TimingsInRow | None = None
     version: StrictStr | None = None
 
 
-ALSO_SHOWN = ("map", "reference")  # columns of tables and pages, beside the score, the main distortion and the answer
+ALSO_SHOWN = ("map", "reference")  # on pages, beside the score, the main distortion and the answer
 
 
 class ResultRow(AssessedRow):

@@ -22,7 +22,7 @@ from agenticiqa.programs.images import path_of
 from agenticiqa.programs.images.files import one_line, sha256_of
 from agenticiqa.programs.images.finding import OWN
 from agenticiqa.programs.images.names import paths_named
-from agenticiqa.programs.page.table import Table, data_table
+from agenticiqa.programs.page.table import Table, data_table, rounded
 from agenticiqa.programs.scale.names import holds_results
 from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
 
@@ -133,7 +133,7 @@ def verdicts(results: Sequence[GateResult]) -> Table:
     lines = []
     for result in results:
         words = (result.image, str(result.accepted).lower(), ", ".join(result.reasons), _why(result))
-        lines.append([*words, *map(result.measured.get, MEASURED)])
+        lines.append([*words, *(rounded(result.measured.get(name)) for name in MEASURED)])
     return data_table(("image", "accepted", "reasons", "why", *MEASURED), lines)
 
 

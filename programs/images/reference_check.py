@@ -33,7 +33,7 @@ class ReferenceCheck(BaseModel):
     problem.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, json_schema_serialization_defaults_required=True)
 
     relation: Kind
     shift: tuple[float, float] | None = None

@@ -7,11 +7,10 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from agenticiqa.programs.page.findings import distortions_of, place_of
+from agenticiqa.programs.page.findings import distortions_of, found_in, main_distortion_of, placed
 from agenticiqa.programs.result_row import ALSO_SHOWN
-from agenticiqa.programs.tools.outside_training import SHORT
-from agenticiqa.signatures.types import GLOBAL, ExecutorOutput
-from agenticiqa.signatures.vocabulary import LEVELS, SEVERITIES, everyday_name
+from agenticiqa.signatures.types import ExecutorOutput
+from agenticiqa.signatures.vocabulary import LEVELS, everyday_name
 
 RESULTS, VERDICTS = "page/sheet.html", "page/gate.html"  # templates of the contact sheet: results of assess, of gate
 NONE_FOUND, NO_CAUSE = "none found", "no single cause found"
@@ -24,9 +23,8 @@ class Entry:
     """One assessed image.
 
     ``score`` is in 1..5 or ``None``, and ``level`` is its quality level. ``low`` and ``high`` are the ends of the 80 %
-    interval, which contains the MOS of 80 of 100 images. ``distortion``, ``severity``, ``place`` and ``explanation``
-    describe the most severe distortion and are empty if there is none; ``place`` is empty for the whole image.
-    ``answer`` is the answer to a question that requests no score. ``caveat`` says why the score is uncertain, if it is.
+    interval, which contains the MOS of 80 of 100 images. ``final_answer``, ``main_distortion``, ``severity``,
+    ``distortions`` and ``caveats`` are those of the result. ``explanation`` is that of the main distortion.
     ``shown`` has the fields of ``result_row.ALSO_SHOWN`` that the result contains.
     """
 
@@ -36,18 +34,28 @@ class Entry:
     low: float | None = None
     high: float | None = None
     level: str = ""
-    distortion: str = ""
-    severity: str = ""
-    place: str = ""
+    main_distortion: str | None = None
+    severity: str | None = None
+    distortions: Sequence[Mapping[str, Any]] = ()
     explanation: str = ""
-    answer: str = ""
-    caveat: str = ""
+    final_answer: float | str | None = None
+    caveats: Sequence[str] = ()
     shown: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
         """The name of the image without its folders."""
         return os.path.basename(self.image)
+
+    @property
+    def answer(self) -> str:
+        """The answer to a question that requests no score; else empty."""
+        return "" if self.score is not None else str(self.final_answer or "")
+
+    @property
+    def caveat(self) -> str:
+        """Why the score is uncertain; empty if it is not."""
+        return "; ".join(self.caveats)
 
     @property
     def summary(self) -> str:
@@ -58,7 +66,7 @@ class Entry:
     @property
     def main(self) -> str:
         """The main distortion in everyday words."""
-        return everyday_name(self.distortion) if self.distortion else NONE_FOUND
+        return everyday_name(self.distortions[0]["category"]) if self.distortions else NONE_FOUND
 
     @property
     def level_number(self) -> int:
@@ -68,46 +76,30 @@ class Entry:
     @property
     def finding(self) -> str:
         """The main distortion in everyday words: "severe noise, center"; empty without one."""
-        if not self.distortion:
-            return ""
-        return f"{self.severity} {self.main}{self.place and f', {self.place}'}"
+        return placed(f"{self.severity} {self.main}", self.distortions[0]["region"]) if self.distortions else ""
 
 
 def entry_of(row: Mapping[str, Any]) -> Entry:
     """Return the entry of a result (as its JSON)."""
     evidence = ExecutorOutput.model_validate(row.get("executor_evidence") or {})
-    region, main = next(iter(distortions_of(evidence)), (GLOBAL, None))
-    if main is None or main.severity == SEVERITIES[0]:
-        distortion = severity = place = explanation = ""
-    else:
-        distortion, severity, explanation = main.type, main.severity, main.explanation
-        where = place_of(evidence, region, main.type)
-        place = "" if where == GLOBAL else where
-    score = row.get("quality_score")
+    distortions = found_in(evidence)
+    main_distortion, severity = main_distortion_of(evidence)
     low, high = (row.get("score_interval") or {}).get("80") or (None, None)
     return Entry(
         image=row["image"],
         sha256=row.get("image_sha256") or "",
-        score=score,
+        score=row.get("quality_score"),
         low=low,
         high=high,
         level=row.get("quality_level") or "",
-        distortion=distortion,
+        main_distortion=main_distortion,
         severity=severity,
-        place=place,
-        explanation=explanation,
-        answer="" if score is not None else str(row.get("final_answer") or ""),
-        caveat=_caveat(row),
+        distortions=distortions,
+        explanation=distortions_of(evidence)[0][1].explanation if distortions else "",
+        final_answer=row.get("final_answer"),
+        caveats=row.get("caveats") or (),
         shown={name: row[name] for name in ALSO_SHOWN if row.get(name) is not None},
     )
-
-
-def _caveat(row: Mapping[str, Any]) -> str:
-    """Return why the score is uncertain: no photo, model and tools disagree, or the reference may not match."""
-    reasons = [SHORT.get(reason, reason) for reason in row.get("outside_training") or ()]
-    if apart := row.get("disagreement"):
-        reasons.append(f"model and tools differ by {apart:.1f} levels")
-    return "; ".join([*reasons, *filter(None, [(row.get("reference_check") or {}).get("sentence")])])
 
 
 class SheetCard(NamedTuple):

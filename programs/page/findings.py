@@ -1,13 +1,16 @@
 """Name the findings of an assessment in words: its distortions, their places, and what tools measured."""
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from agenticiqa.programs.tools import TOOLS
+from agenticiqa.programs.tools.outside_training import SHORT
 from agenticiqa.programs.tools.tool import with_unit
 from agenticiqa.signatures.categories import OVERALL
 from agenticiqa.signatures.types import GLOBAL, DistortionAnalysis, ExecutorOutput, ToolCall
 from agenticiqa.signatures.vocabulary import SEVERITIES
 
+NONE = SEVERITIES[0]
 LEVEL_COLORS = {1: "#b2182b", 2: "#d6604d", 3: "#777777", 4: "#4393c3", 5: "#2166ac"}  # red to blue
 
 
@@ -15,6 +18,41 @@ def distortions_of(evidence: ExecutorOutput | None) -> list[tuple[str, Distortio
     """Return each analyzed (region, distortion), the most severe first."""
     pairs = [(region, item) for region, items in _analysis(evidence).items() for item in items]
     return sorted(pairs, key=lambda pair: -SEVERITIES.index(pair[1].severity))
+
+
+def main_distortion_of(evidence: ExecutorOutput | None) -> tuple[str | None, str | None]:
+    """Return the category and the severity of the most severe distortion.
+
+    Both are "none" if there is none, and ``None`` if no distortion was looked for.
+    """
+    if evidence is None or evidence.distortion_analysis is None:
+        return None, None
+    found = found_in(evidence)
+    return (found[0]["category"], SEVERITIES[found[0]["strength"]]) if found else (NONE, NONE)
+
+
+def found_in(evidence: ExecutorOutput | None) -> list[dict[str, Any]]:
+    """Return each distortion that is there as plain JSON (``result_row.DistortionInRow``), the most severe first."""
+    return [
+        {
+            "region": place_of(evidence, region, item.type),
+            "category": item.type,
+            "strength": SEVERITIES.index(item.severity),
+        }
+        for region, item in distortions_of(evidence)
+        if item.severity != NONE
+    ]
+
+
+def caveats_of(outside_training: Iterable[str], disagreement: float | None, remark: str) -> list[str]:
+    """Return why a score is uncertain: an unusual image, a model that differs from the tools, a doubtful reference.
+
+    ``remark`` is the sentence of the reference check.
+    """
+    reasons = [SHORT.get(reason, reason) for reason in outside_training]
+    if disagreement:
+        reasons.append(f"model and tools differ by {disagreement:.1f} levels")
+    return [*reasons, remark] if remark else reasons
 
 
 def placed(distortion: str, region: str) -> str:

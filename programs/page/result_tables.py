@@ -1,16 +1,29 @@
 """Tables of assessed images: for people, by score with the main finding, and as plain values."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from agenticiqa.programs.page.entry import Entry
-from agenticiqa.programs.page.table import UNDEFINED, Cell, Table, data_table, number
-from agenticiqa.programs.result_row import ALSO_SHOWN
+from agenticiqa.programs.page.findings import placed
+from agenticiqa.programs.page.table import UNDEFINED, Cell, Table, data_table, number, rounded
+from agenticiqa.signatures.vocabulary import SEVERITIES
 
-COLUMNS = (
-    *("image", "score", "low", "high", "level", "distortion", "severity", "place", "answer"),
-    *(*ALSO_SHOWN, "caveat"),
-)
+# The columns of --csv; each has the name of its column in Parquet.
+COLUMNS: Mapping[str, Callable[[Entry], Any]] = {
+    "image": lambda entry: entry.image,
+    "quality_score": lambda entry: entry.score,
+    "score_low_80": lambda entry: entry.low,
+    "score_high_80": lambda entry: entry.high,
+    "quality_level": lambda entry: entry.level,
+    "main_distortion": lambda entry: entry.main_distortion,
+    "severity": lambda entry: entry.severity,
+    "distortions": lambda entry: "; ".join(map(_in_words, entry.distortions)),
+    "caveats": lambda entry: entry.caveat,
+    "final_answer": lambda entry: entry.final_answer,
+    "map": lambda entry: entry.shown.get("map"),
+    "reference": lambda entry: entry.shown.get("reference"),
+}
 
 
 def ranking(entries: Sequence[Entry]) -> Table:
@@ -32,9 +45,7 @@ def lowest(entries: Sequence[Entry]) -> Table:
 
 def results_data(entries: Sequence[Entry]) -> Table:
     """Return the fields of each entry as plain values, with scores in 1..5."""
-    lines = [[getattr(entry, name, entry.shown.get(name, "")) for name in COLUMNS] for entry in entries]
-    rounded = [[round(value, 4) if isinstance(value, float) else value for value in line] for line in lines]
-    return data_table(COLUMNS, rounded)
+    return data_table(COLUMNS, [[rounded(cell(entry)) for cell in COLUMNS.values()] for entry in entries])
 
 
 def interval_cell(entry: Entry, form: str) -> str:
@@ -50,3 +61,7 @@ def with_caveats(entries: Sequence[Entry], table: Table) -> Table:
         return table
     lines = [[*line, entry.caveat] for entry, line in zip(entries, table.lines, strict=True)]
     return replace(table, headings=[*table.headings, "caveat"], lines=lines)
+
+
+def _in_words(distortion: Mapping[str, Any]) -> str:
+    return placed(f"{SEVERITIES[distortion['strength']]} {distortion['category']}", distortion["region"])

@@ -101,6 +101,11 @@ def plain(value: Any) -> str:
     return value if isinstance(value, str) else Cell("" if value is None else str(value), {"": value})
 
 
+def rounded(value: Any) -> Any:
+    """Return a number with four decimals, which suffice for scores; other values are unchanged."""
+    return round(value, 4) if isinstance(value, float) else value
+
+
 def number(value: float | None, spec: str) -> Cell:
     """Return a number in a cell; "-" without one."""
     return UNDEFINED if value is None else Cell(format(value, spec), {"": value})

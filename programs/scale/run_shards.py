@@ -17,7 +17,7 @@ from agenticiqa.programs.batch.plan_run import refuse_other_settings
 from agenticiqa.programs.batch.results_file import locked_by
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.finding import skipped_text
-from agenticiqa.programs.scale.names import PLAN, RUN, SUCCESS
+from agenticiqa.programs.scale.names import LOCK, PLAN, RUN, SUCCESS, run_folder
 from agenticiqa.programs.scale.open_shard import BrokenShard, first_images, jobs_of
 from agenticiqa.programs.scale.plan_shards import Shard, SharedQuestion, plan_shards
 from agenticiqa.programs.scale.shard_assessor import (
@@ -32,7 +32,6 @@ from agenticiqa.programs.scale.shard_assessor import (
 from agenticiqa.programs.scale.table import ShardFolder, ShardStamp, shard_name
 
 TRIES = 2  # attempts at a shard that cannot be read to its end, or that a stopped worker did not finish
-LOCK = "_lock"
 NO_FILE = (
     f"no file was written in {TRIES} attempts: the worker stopped, or does not write to this machine's disk; check its "
     "log, and use an output folder that all machines share"
@@ -98,7 +97,7 @@ def run_shards(
     folder = ShardFolder(run.output)
     with ExitStack() as stack:
         if folder.is_local:
-            stack.enter_context(_locked(Path(folder.place)))
+            stack.enter_context(_locked(Path(folder.root)))
         _record_settings(folder, run, images)
         problems: list[str] = []
         shards = plan_shards(run.names, run.question, problems, images)
@@ -208,7 +207,7 @@ def _write_plan(folder: ShardFolder, shards: Iterable[Shard], question: SharedQu
 
 
 def _record_settings(folder: ShardFolder, run: ShardRun, images: int) -> None:
-    """Write the settings to the folder, or compare them with earlier ones. Raises UserError for a difference."""
+    """Write the settings, or compare them with those of earlier shards. Raises UserError for a difference."""
     about = {
         "names": [*run.names],
         "question": asdict(run.question),
@@ -217,12 +216,13 @@ def _record_settings(folder: ShardFolder, run: ShardRun, images: int) -> None:
         "fingerprint": run_fingerprint(run.settings),
     }
     earlier = folder.described(RUN)
-    if earlier is not None:
-        refuse_other_settings(folder.place, earlier, about)
-    elif folder.shards():
-        raise UserError(f"{folder.place}: has shards but no {RUN}, which records their settings; name another folder")
-    else:
+    if not folder.shards():  # earlier settings are those of shards that were deleted
         folder.write(RUN, json.dumps(about, indent=2, ensure_ascii=False).encode() + b"\n")
+    elif earlier is None:
+        where = f"{run_folder(folder.place)}/{RUN}"
+        raise UserError(f"{folder.place}: has shards but no {where}, which records their settings; name another folder")
+    else:
+        refuse_other_settings(folder.place, earlier, about)
 
 
 def _write_success(folder: ShardFolder, about: dict[str, Any]) -> None:
@@ -236,15 +236,17 @@ def _write_success(folder: ShardFolder, about: dict[str, Any]) -> None:
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
     """Lock the folder against other processes of this machine; remove leftover files of a killed process."""
+    described = Path(run_folder(str(folder)))
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        file = (folder / LOCK).open("ab", buffering=0)
+        for each in (folder, described):
+            each.mkdir(parents=True, exist_ok=True)
+        file = (described / LOCK).open("ab", buffering=0)
     except OSError as error:
         why = os.strerror(error.errno or 0)
         raise UserError(f"{folder}: results cannot be written there ({why}); name another folder") from error
     with file:
         if holder := locked_by(file):
             raise UserError(f"{folder}: {holder} is writing to it; wait until it ends, or name another folder")
-        for leftover in folder.glob(".*.part"):
+        for leftover in (*folder.glob(".*.part"), *described.glob(".*.part")):
             leftover.unlink(missing_ok=True)
         yield

@@ -74,7 +74,7 @@ class ShardOutcome:
 
 @dataclass(frozen=True)
 class PlannedShard:
-    """A line of the plan: the number of a shard, its digest, its bytes in ``_plan.jsonl``, its file, and its limit."""
+    """A line of the plan: the number of a shard, its digest, its bytes in ``plan.jsonl``, its file, and its limit."""
 
     number: int
     digest: str

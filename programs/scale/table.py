@@ -1,8 +1,9 @@
-"""Store rows of results as Parquet: one file per shard, with the flattened keys of a JSON line as columns.
+"""Store rows of results as Parquet: one file per shard, with the keys of a JSON line as columns.
 
 ``shard-00012.parquet`` has a row for each image of the shard; a failed image has an ``error``. Its footer identifies
-the shard (``ShardStamp``). A reader loads the columns that it needs, one file at a time. The folder also has
-``_run.json`` (the settings), ``_plan.jsonl`` (the shards) and, when all images are assessed, ``_SUCCESS`` (the counts).
+the shard (``ShardStamp``). A reader loads the columns that it needs, one file at a time. The folder ``.run`` beside it
+has ``run.json`` (the settings), ``plan.jsonl`` (the shards) and, when all images are assessed, ``_SUCCESS`` (the
+counts).
 """
 
 import io
@@ -23,10 +24,9 @@ from agenticiqa.programs.batch.store import SavedLines, Store
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import write_atomically
 from agenticiqa.programs.result_row import AssessedRow, Row
-from agenticiqa.programs.scale.names import is_shard_folder
+from agenticiqa.programs.scale.names import STAMP, is_shard_folder, run_folder
 from agenticiqa.programs.scale.places import open_place
 
-STAMP = b"agenticiqa"
 READERS = 16  # footers that are read at a time
 _SHARD = re.compile(r"shard-(\d{5,})\.parquet")
 
@@ -38,21 +38,46 @@ _ENDS = {  # the probability of the interval of each column, and the index of it
 }
 _SHARES = {f"probability_{level}": str(level) for level in range(1, 6)}
 _FLATTENED = ("score_interval", "quality_probs")
-_ARROW = {"string": pa.string(), "number": pa.float64(), "integer": pa.int32()}
+ANSWER = "final_answer"  # text, or the score as text
+_ARROW = {"string": pa.string(), "number": pa.float64(), "integer": pa.int32(), "boolean": pa.bool_()}
+_ROW = AssessedRow.model_json_schema(mode="serialization")
 
 
-def _columns() -> dict[str, pa.DataType | None]:
-    """Return the column type of each field of a row; ``None`` for a field stored as JSON text."""
-    fields = AssessedRow.model_json_schema()["properties"]
-    types = {name: _ARROW.get(field.get("anyOf", [{}])[0].get("type")) for name, field in fields.items()}
-    return {name: types[name] for name in types if name not in _FLATTENED} | {
-        "run_fingerprint": pa.string(),
-        "error": pa.string(),
-        "fusion": None,
-    }
+def _type_of(schema: Mapping[str, Any]) -> pa.DataType | None:
+    """Return the type of a field by its JSON schema: a value, a list, or a struct; ``None`` for other content."""
+    schema = _only(schema)
+    if schema.get("type") == "array":
+        items = schema.get("prefixItems") or [schema["items"]]
+        item = _type_of(items[0])
+        return None if item is None or any(other != items[0] for other in items) else pa.list_(item)
+    if schema.get("type") == "object" and schema.get("additionalProperties") is False:
+        members = {name: _type_of(member) for name, member in schema["properties"].items()}
+        return None if None in members.values() else pa.struct(list(members.items()))
+    return _ARROW.get(schema.get("type", ""))
 
 
-_COLUMNS = _columns()
+def _only(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the schema of a value that is not null; an empty one for several kinds of values."""
+    kinds = [kind for kind in schema.get("anyOf", [schema]) if kind != {"type": "null"}]
+    if len(kinds) > 1:
+        return {}
+    reference = kinds[0].get("$ref")
+    return _ROW["$defs"][reference.rpartition("/")[2]] if reference else kinds[0]
+
+
+# The type of each column; ``None`` for one with JSON text.
+_COLUMNS = {name: _type_of(field) for name, field in _ROW["properties"].items() if name not in _FLATTENED} | {
+    ANSWER: pa.string(),
+    "run_fingerprint": pa.string(),
+    "error": pa.string(),
+    "fusion": None,
+}
+# The members of each struct that a row need not have.
+_OPTIONAL = {
+    name: _only(field)["properties"].keys() - {*_only(field).get("required", ())}
+    for name, field in _ROW["properties"].items()
+    if isinstance(_COLUMNS.get(name), pa.StructType)
+}
 _PLAIN = tuple(name for name, type_ in _COLUMNS.items() if type_)
 _AS_JSON = tuple(name for name, type_ in _COLUMNS.items() if not type_)
 
@@ -91,20 +116,22 @@ class ShardStamp:
 class ShardFolder:
     """The folder of a run's shards: a path, or an address that fsspec supports (``s3://bucket/scores``).
 
-    It is a ``batch.store.Store``, in which no row replaces another one.
+    It is a ``batch.store.Store``, in which no row replaces another one. ``root`` is its path in its file system. Files
+    other than shards are in the ``run_folder`` beside it.
     """
 
     def __init__(self, place: str | Path) -> None:
         self.place = str(place).rstrip("/") or "/"
-        self._fs, self._root = open_place(self.place)
+        self._fs, root = open_place(self.place)
+        self.root = root.rstrip("/")
         self.is_local = "file" in (self._fs.protocol if isinstance(self._fs.protocol, tuple) else (self._fs.protocol,))
 
     def shards(self) -> list[int]:
         """Return the numbers of the shards that have a file, in order."""
         self._fs.invalidate_cache()
-        if not self._fs.isdir(self._root):
+        if not self._fs.isdir(self.root):
             return []
-        names = (str(path).rstrip("/").rpartition("/")[2] for path in self._fs.ls(self._root, detail=False))
+        names = (str(path).rstrip("/").rpartition("/")[2] for path in self._fs.ls(self.root, detail=False))
         return sorted(int(match[1]) for name in names if (match := _SHARD.fullmatch(name)))
 
     def stamps(self, numbers: Sequence[int]) -> dict[int, ShardStamp | None]:
@@ -178,7 +205,7 @@ class ShardFolder:
             return None
 
     def _path(self, name: str) -> str:
-        return f"{self._root}/{name}"
+        return f"{self.root if _SHARD.fullmatch(name) else run_folder(self.root)}/{name}"
 
 
 def store_at(place: str | Path) -> Store:
@@ -194,14 +221,18 @@ def columns_of(row: Mapping[str, Any]) -> Row:
     flat |= {column: shares.get(level) for column, level in _SHARES.items()}
     flat |= {name: None if row.get(name) is None else _text(row[name]) for name in _AS_JSON}
     more = {name: value for name, value in row.items() if name not in _COLUMNS and name not in _FLATTENED}
+    answer = row.get(ANSWER)
+    flat[ANSWER] = None if answer is None else str(answer)
+    if answer != _answer(flat):  # a number that is not the score, or its digits as a text
+        more[ANSWER] = answer
     flat["more"] = _text(more) if more else None
     return flat
 
 
 def row_of(columns: Mapping[str, Any]) -> Row:
     """Return the row that ``columns_of`` flattened; for a failed image, without keys that are ``None``."""
-    row: Row = {name: columns[name] for name in _PLAIN}
-    row |= {name: _value(name, columns[name]) for name in _AS_JSON}
+    row: Row = {name: _value(name, columns[name]) for name in (*_PLAIN, *_AS_JSON)}
+    row[ANSWER] = _answer(columns)
     ends = [columns[column] for column in _ENDS]
     row["score_interval"] = None if ends[0] is None else {"80": ends[:2], "95": ends[2:]}
     shares = {level: columns[column] for column, level in _SHARES.items() if columns[column] is not None}
@@ -216,8 +247,21 @@ def shard_name(number: int) -> str:
     return f"shard-{number:05d}.parquet"
 
 
+def _answer(columns: Mapping[str, Any]) -> str | float | None:
+    """Return the final answer of a row in its columns: the score, or a text."""
+    answer, score = columns[ANSWER], columns["quality_score"]
+    is_score = answer == str(score)
+    return score if is_score else answer
+
+
 def _value(column: str, value: Any) -> Any:
-    return orjson.loads(value) if value is not None and column in _AS_JSON else value
+    if value is None:
+        return None
+    if column in _AS_JSON:
+        return orjson.loads(value)
+    if column in _OPTIONAL:
+        return {name: member for name, member in value.items() if member is not None or name not in _OPTIONAL[column]}
+    return value
 
 
 def _text(value: Any) -> str:

@@ -132,7 +132,8 @@ def test_to_dict_is_plain_json_with_the_documented_keys(scored: Assessment) -> N
     assert list(row) == [
         "image", "image_sha256", "reference", "reference_sha256", "sent", "reference_check", "query", "query_type",
         "options", "final_answer",
-        "quality_score", "quality_level", "score_interval", "score_without_model", "disagreement", "quality_reasoning",
+        "quality_score", "quality_level", "main_distortion", "severity", "distortions", "caveats",
+        "score_interval", "score_without_model", "disagreement", "quality_reasoning",
         "quality_probs", "probability_source", "probability_mass",
         "probability_mass_from", "outside_training", "plan", "executor_evidence",
         "summarizer_result", "iteration_count", "replan_history",

@@ -10,7 +10,7 @@ The word after the fence is the kind of a block:
 
 An HTML comment before a block changes how it is tested. ``<!-- not run: reason -->`` skips it, but the command line
 must still accept each ``agenticiqa`` command in it. ``<!-- needs: path -->`` runs it with the slow tests, if the path
-exists.
+exists; before Python, it names a package that has to be installed.
 """
 
 import re

@@ -41,9 +41,9 @@ def test_sheet_table_and_worst_images_replace_the_single_results(
     with open("t.csv", encoding="utf-8-sig", newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["image"] for row in rows] == ["album/soft.png", "album/sharp.png"]
-    assert float(rows[0]["low"]) <= float(rows[0]["score"]) <= float(rows[0]["high"])
-    assert f"{float(rows[0]['score']):.2f}" == score
-    assert Path("t.csv").read_bytes().startswith(b"\xef\xbb\xbfimage,score,")
+    assert float(rows[0]["score_low_80"]) <= float(rows[0]["quality_score"]) <= float(rows[0]["score_high_80"])
+    assert f"{float(rows[0]['quality_score']):.2f}" == score
+    assert Path("t.csv").read_bytes().startswith(b"\xef\xbb\xbfimage,quality_score,")
     capsys.readouterr()
     assert main(["assess", "--jobs", "t.csv", "--csv", "-"]) == OK  # the table is read back
     assert capsys.readouterr().out == Path("t.csv").read_bytes().decode("utf-8-sig")

@@ -239,7 +239,7 @@ def test_scores_from_incomplete_answers_are_counted_in_parquet_runs(
     ill.healthy = by_stage({**SCRIPT, "assessment": PARTS[0]})
     asking = ["--backend", "vllm.test", "--api-base", server.url]
     assert main(["assess", "album", "--parquet", "shards", *asking, *strict]) == status
-    figures = json.loads(Path("shards/_SUCCESS").read_text())
+    figures = json.loads(Path("shards.run/_SUCCESS").read_text())
     assert (figures["incomplete"], figures["unscored"]) == counted
     assert ("3 scores from incomplete answers" in capsys.readouterr().err) == (not strict)
 

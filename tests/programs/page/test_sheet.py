@@ -4,6 +4,7 @@ import io
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from agenticiqa.programs.page.entry import (
     result_card,
     worst_first,
 )
+from agenticiqa.programs.page.findings import caveats_of
 from agenticiqa.programs.page.ranked_images import comparison_page
 from agenticiqa.programs.page.render import DIGIT_WIDE, aligned
 from agenticiqa.programs.page.sheet import contact_sheet, link_to
@@ -32,10 +34,14 @@ from support.html_tags import from_elsewhere, read
 HOSTILE = '"><script>alert(1)</script><img src=http://x.test/a onerror=alert(2)>.png'
 
 
-def entry(image: str, score: float | None, distortion: str = "", **changes: str) -> Entry:
-    found = {"severity": "severe", "place": "center", "explanation": f"{distortion} is seen"} if distortion else {}
-    words = {"level": "Poor", "distortion": distortion, "severity": "", "place": "", "explanation": "", "answer": ""}
-    return Entry(image, "ab" * 32, score, score, score, **(words | found | changes))
+def entry(image: str, score: float | None, distortion: str = "", **changes: Any) -> Entry:
+    found = {
+        "main_distortion": distortion,
+        "severity": "severe",
+        "distortions": [{"region": "center", "category": distortion, "strength": 3}],
+        "explanation": f"{distortion} is seen",
+    }
+    return Entry(image, "ab" * 32, score, score, score, **({"level": "Poor"} | (found if distortion else {}) | changes))
 
 
 def sheet(tmp_path: Path, *entries: Entry) -> str:
@@ -44,7 +50,7 @@ def sheet(tmp_path: Path, *entries: Entry) -> str:
 
 
 def test_the_lowest_score_comes_first_and_missing_scores_last(tmp_path: Path) -> None:
-    entries = [entry("b.png", 4.0), entry("none.png", None, answer="Unable to determine"), entry("a.png", 1.5)]
+    entries = [entry("b.png", 4.0), entry("none.png", None, final_answer="Unable to determine"), entry("a.png", 1.5)]
     assert [each.image for each in worst_first(entries)] == ["a.png", "b.png", "none.png"]
     text = sheet(tmp_path, *entries)
     assert text.index('alt="a.png"') < text.index('alt="b.png"') < text.index("Unable to determine")
@@ -170,18 +176,18 @@ def test_the_divider_of_a_comparison_can_be_dragged(tmp_path: Path, by: str) -> 
 
 
 def test_a_reference_that_does_not_match_is_a_caveat() -> None:
-    row = {"image": "a.png", "outside_training": ["gray"], "reference_check": {"sentence": "The image is shifted."}}
-    assert entry_of(row).caveat == "less certain: gray; The image is shifted."
-    assert entry_of({"image": "a.png", "reference_check": {"sentence": ""}}).caveat == ""
+    caveats = caveats_of(["gray"], None, "The image is shifted.")
+    assert entry_of({"image": "a.png", "caveats": caveats}).caveat == "less certain: gray; The image is shifted."
+    assert caveats_of([], None, "") == []
+    assert entry_of({"image": "a.png"}).caveat == ""
 
 
 def test_a_large_difference_between_model_and_tools_is_a_caveat() -> None:
-    assert entry_of({"image": "a.png", "disagreement": 2.34}).caveat == "model and tools differ by 2.3 levels"
-    assert entry_of({"image": "a.png", "disagreement": None}).caveat == ""
+    assert caveats_of([], 2.34, "") == ["model and tools differ by 2.3 levels"]
 
 
 def test_hostile_names_and_texts_are_escaped(tmp_path: Path) -> None:
-    text = sheet(tmp_path, entry(HOSTILE, 2.0, "Noise", explanation=HOSTILE), entry("x", None, answer=HOSTILE))
+    text = sheet(tmp_path, entry(HOSTILE, 2.0, "Noise", explanation=HOSTILE), entry("x", None, final_answer=HOSTILE))
     page = read(text)
     assert page.tags.count("script") == 1, "our own"
     assert page.tags.count("img") == 2, "the two thumbnails"

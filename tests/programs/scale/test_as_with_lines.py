@@ -90,7 +90,7 @@ def test_a_limited_run_is_continued_without_assessing_an_image_twice(
         assert assess(store, *(words[1:] if not assessed else words)) == 0
         assert capsys.readouterr().out.count("album/") == (limit or 9)
         assert images_in(store) == [f"album/{number}.png" for number in range(images)]
-        assert Path("scores/_SUCCESS").exists() == (store == "shards" and images == 9)
+        assert Path("scores.run/_SUCCESS").exists() == (store == "shards" and images == 9)
     assert len(assessed) == 9
 
 
@@ -115,7 +115,7 @@ def test_a_file_of_jobs_gives_the_same_questions(album: Path, capsys: pytest.Cap
     )
     assert lines == shards
     assert len(lines) == 2
-    assert "mos" not in Path("scores/_plan.jsonl").read_text()
+    assert "mos" not in Path("scores.run/plan.jsonl").read_text()
     capsys.readouterr()
     assert main(["assess", "--jobs", "album/0.png", *STORES["shards"]]) == 2
     assert "with --parquet, --jobs reads files with the suffix .csv or .jsonl" in capsys.readouterr().err

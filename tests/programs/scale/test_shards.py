@@ -57,7 +57,7 @@ def test_each_image_has_one_row_in_the_order_of_the_plan(album: Path) -> None:
     assert [*scores()] == [f"album/{number}.png" for number in range(10)]
     assert scores() == pytest.approx(expected([f"album/{number}.png" for number in range(10)]))
     assert ended.figures == {"images": 10, "assessed": 10, "failed": 0, "unscored": 0, "incomplete": 0, "shards": 3}
-    assert json.loads(Path("scores/_SUCCESS").read_text())["images"] == 10
+    assert json.loads(Path("scores.run/_SUCCESS").read_text())["images"] == 10
 
 
 def test_a_row_is_the_same_as_in_json_lines(album: Path) -> None:
@@ -204,7 +204,7 @@ def test_a_truncated_tar_is_set_aside_and_named(cut: int, album: Path) -> None:
     assert list(ended.set_aside) == [0]
     assert "album/a.tar" in ended.set_aside[0]
     assert scores()["album/b.tar/0.png"] == 1
-    assert not Path("scores/_SUCCESS").exists()
+    assert not Path("scores.run/_SUCCESS").exists()
     (album / "a.tar").write_bytes(whole)
     assert run_of(["album/a.tar", "album/b.tar"]).figures["assessed"] == 4
 
@@ -293,10 +293,10 @@ def test_a_tar_without_images_is_reported(album: Path) -> None:
     ("blocked", "message"),
     [
         ("scores", "needs a folder, but this is a file"),
-        ("scores/_SUCCESS/", "needs a file, but this is a folder"),
-        ("scores/_run.json/", "needs a file, but this is a folder"),
+        ("scores.run/_SUCCESS/", "needs a file, but this is a folder"),
+        ("scores.run/run.json/", "needs a file, but this is a folder"),
         ("scores/shard-00001.parquet/", "needs a file, but this is a folder"),
-        ("scores/shard-00000.parquet", "has shards but no _run.json"),
+        ("scores/shard-00000.parquet", "has shards but no scores.run/run.json"),
         ("/proc/none/scores", "cannot be written there"),
     ],
 )
