@@ -9,7 +9,8 @@ from textwrap import shorten
 from typing import Any, Literal, TypeVar
 
 import dspy
-from pydantic import BaseModel
+from pydantic import BaseModel, GetCoreSchemaHandler
+from pydantic_core.core_schema import CoreSchema, is_instance_schema, plain_serializer_function_ser_schema
 
 from agenticiqa.programs.backends.limits import Limits
 from agenticiqa.programs.backends.run_context import recorded_usage
@@ -174,6 +175,14 @@ class Assessment(dspy.Prediction):
     reference_sha256: str | None
     is_unscored: bool
     sent: dict[str, str] | None
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Let a pydantic model have a result as a field, and an endpoint of FastAPI return one: as ``to_dict``."""
+        shown = handler.generate_schema(dict[str, Any])
+        return is_instance_schema(
+            cls, serialization=plain_serializer_function_ser_schema(cls.to_dict, return_schema=shown)
+        )
 
     def __float__(self) -> float:
         """Return the score, 1 to 5, so that results can be compared and sorted. Raises ValueError without a score."""

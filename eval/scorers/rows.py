@@ -99,7 +99,7 @@ def assess_labels(
     if isinstance(program, Scorer):
         outcomes = run_many(program, jobs, workers, stop.should_stop, computes=program.computes)
     else:
-        outcomes = assess_many(program, jobs, workers, rows_with_fit_inputs(program), stop.should_stop)
+        outcomes = assess_many(program, [*jobs], workers, rows_with_fit_inputs(program), stop.should_stop)
     for job, outcome in outcomes:
         yield jobs[job], _row(program, job, jobs[job], outcome)
     if stop.ended_by:

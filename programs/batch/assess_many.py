@@ -10,12 +10,12 @@ import pickle
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain, islice
 from queue import LifoQueue
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import dspy
 
@@ -26,13 +26,18 @@ from agenticiqa.programs.backends.engine import Model
 from agenticiqa.programs.backends.limits import LimitReached, Limits
 from agenticiqa.programs.backends.run_context import OtherModels, current, within
 from agenticiqa.programs.batch.in_threads import Failure, in_threads, never
-from agenticiqa.programs.batch.job import Job
-from agenticiqa.programs.batch.results_file import lacking
+from agenticiqa.programs.batch.job import Job, failed_row
+from agenticiqa.programs.batch.results_file import Row, lacking
 from agenticiqa.programs.batch.worker import NotStarted, Worker, WorkerStopped
 from agenticiqa.programs.errors import AgenticIQAError, ImageError, Unanswered, Unforeseen, UserError
-from agenticiqa.programs.images import ImageSource
+from agenticiqa.programs.images import ImageSource, name_of
 from agenticiqa.programs.images.finding import images_given
+from agenticiqa.programs.images.tables import BESIDE_IMAGE, NoImage
 from agenticiqa.programs.result import Assessment
+from agenticiqa.programs.stages.inputs import row_arguments
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 logger = logging.getLogger(__name__)
 
@@ -50,15 +55,61 @@ def unchanged(result: Assessment) -> Assessment:
     return result
 
 
+class Results(Iterator[tuple[Job, T | Failure]]):
+    """The outcomes of a run: an iterator that yields each job with its outcome as soon as it is finished."""
+
+    def __init__(self, outcomes: Generator[tuple[int, Job, T | Failure], None, None], index: Any = None) -> None:
+        """Take the outcomes, each with the place of its job among the given ones, and the index of a DataFrame."""
+        self._outcomes, self._index = outcomes, index
+        self._rows: dict[int, Row] = {}  # kept if an error ends the run
+
+    def __next__(self) -> tuple[Job, T | Failure]:
+        return next(self._outcomes)[1:]
+
+    def close(self) -> None:
+        """End the run: no further job begins."""
+        self._outcomes.close()
+
+    def to_frame(self) -> "DataFrame":
+        """Assess what remains, and return all of it as a DataFrame of pandas, in the order of the jobs.
+
+        Returns:
+            A row for each job with the columns of ``assess --parquet``; that of a failed one has an ``error``. The
+            index is that of the given DataFrame of pandas, if any.
+
+        Raises:
+            UserError: ``postprocess`` returns something else than results or their ``to_dict``.
+            Exception: An error that ended the run, such as LimitReached. Another call returns the results so far.
+        """
+        from pandas import Index  # imports that one photo does not need
+
+        from agenticiqa.programs.batch import columns
+
+        for place, job, outcome in self._outcomes:
+            self._rows[place] = columns.columns_of(_row(job, outcome))
+        places = sorted(self._rows)
+        frame = columns.frame_of([self._rows[place] for place in places])
+        return frame.set_index(Index(places) if self._index is None else self._index.take(places))
+
+
+def _row(job: Job, outcome: object) -> Mapping[str, Any]:
+    if isinstance(outcome, Exception):
+        return failed_row(outcome, job)
+    row = outcome.to_dict() if isinstance(outcome, Assessment) else outcome
+    if not isinstance(row, Mapping):
+        raise UserError(f"to_frame needs results, but postprocess returned {type(row).__name__}; leave postprocess out")
+    return row
+
+
 def assess_many(
     program: AgenticIQA,
-    jobs: Iterable[Job | ImageSource] | Job | ImageSource,
+    jobs: Iterable[Job | ImageSource | Mapping[str, Any]] | Job | ImageSource | Mapping[str, Any],
     workers: int | None = None,
     postprocess: Callable[[Assessment], T] = unchanged,
     stop_when: Callable[[T | Failure], bool] = never,
     *,
     limits: Limits | None = None,
-) -> Generator[tuple[Job, T | Failure], None, None]:
+) -> Results[T]:
     """Assess every job, several at a time, and yield each when it is finished.
 
     A program with only computing stages runs in processes, at most one per 8 images, or in this thread if that is one.
@@ -71,8 +122,10 @@ def assess_many(
 
     Args:
         program: The program.
-        jobs: Jobs, or images in any form that ``images.sources`` lists, which are rated. Or one of them, or one name:
-            a folder, a pattern such as ``album/*.jpg``, or a file.
+        jobs: Jobs, or images in any form that ``images.sources`` lists, which are rated, or rows: dicts with an image,
+            and optionally its query, options, reference and resize_reference. Or one of them, a table of such rows (a
+            DataFrame of pandas or Polars, an Arrow table, a data set of ``datasets``), or one name: a folder, a pattern
+            such as ``album/*.jpg``, or a file.
         workers: How many images are assessed at a time; by default the number of cores for a program that only
             computes, and 4 for one that asks a model, or 1 if its server answers one request at a time.
         postprocess: Applied to each result in its thread or process; only the return value (such as that of
@@ -82,17 +135,53 @@ def assess_many(
             that only report the stop itself (Halted) are not.
         limits: The limits of this call, which apply beside those of the program.
 
-    Yields:
-        The job (for an image, the job that rates it) with its result, or with the exception that ended it. An
-        unexpected exception is yielded as ``errors.Unforeseen``.
+    Returns:
+        An iterator of pairs: the job (for an image, the job that rates it) with its result, or with the exception that
+        ended it. An unexpected exception is given as ``errors.Unforeseen``. A row that cannot be read is a failed job.
+        ``to_frame()`` returns all of them as one table.
 
     Raises:
-        ImageError: The name is of no image.
+        ImageError: While it is read: the name is of no image, or the table has no column of images.
         WrongArgument: There is a limit in USD, but the price of a model is not known.
         LimitReached: A limit is reached. It ends the run as ``stop_when`` does, so the results so far are yielded
             before.
     """
-    todo: Iterable[Job | ImageSource] = [jobs] if isinstance(jobs, Job) else images_given(jobs)
+    index = getattr(jobs, "index", None) if hasattr(jobs, "itertuples") else None
+    return Results(_numbered(program, jobs, workers, postprocess, stop_when, limits), index)
+
+
+def _numbered(
+    program: AgenticIQA,
+    jobs: Any,
+    workers: int | None,
+    postprocess: Callable[[Assessment], T],
+    stop_when: Callable[[T | Failure], bool],
+    limits: Limits | None,
+) -> Generator[tuple[int, Job, T | Failure], None, None]:
+    """Yield each outcome with the place of its job among the given ones, from 0."""
+    places: dict[int, deque[int]] = {}  # the places of each job that has begun, by identity
+
+    def begun() -> Iterator[Job]:
+        for place, given in enumerate([jobs] if isinstance(jobs, Job) else images_given(jobs)):
+            job = as_job(given, place)
+            places.setdefault(id(job), deque()).append(place)
+            yield job
+
+    for job, outcome in _outcomes(program, begun(), workers, postprocess, stop_when, limits):
+        place = places[id(job)].popleft()
+        if not places[id(job)]:
+            del places[id(job)]
+        yield place, job, outcome
+
+
+def _outcomes(
+    program: AgenticIQA,
+    todo: Iterator[Job],
+    workers: int | None,
+    postprocess: Callable[[Assessment], T],
+    stop_when: Callable[[T | Failure], bool],
+    limits: Limits | None,
+) -> Generator[tuple[Job, T | Failure], None, None]:
     assess = partial(_assess, program, postprocess)
     computes = _only_computes(program)
     if workers is None:
@@ -113,11 +202,10 @@ def assess_many(
         return isinstance(outcome, LimitReached) or stop_when(outcome)
 
     several = partial(in_threads, workers=workers, computes=False)
-    jobs_to_do = map(as_job, todo)
     if (assess_otherwise := current().assess) is not None:
-        outcomes = assess_otherwise(assess_one, jobs_to_do, several, should_stop, stages_to_forget)
+        outcomes = assess_otherwise(assess_one, todo, several, should_stop, stages_to_forget)
     else:
-        outcomes = several(assess_one, jobs_to_do, should_stop)
+        outcomes = several(assess_one, todo, should_stop)
     for job, outcome in outcomes:
         if isinstance(outcome, LimitReached):
             reached = reached or outcome
@@ -129,7 +217,7 @@ def assess_many(
 
 def run_many(
     assess: Callable[[Job], T | Failure],
-    jobs: Iterable[Job | ImageSource],
+    jobs: Iterable[Job],
     workers: int,
     stop_when: Callable[[T | Failure], bool] = never,
     *,
@@ -139,7 +227,7 @@ def run_many(
 
     A function that only ``computes`` runs in processes where that is faster and the function is picklable.
     """
-    upcoming: Iterator[Job] = map(as_job, jobs)
+    upcoming = iter(jobs)
     if not computes:
         yield from in_threads(assess, upcoming, stop_when, workers=workers)
         return
@@ -162,9 +250,20 @@ def run_many(
         yield from in_threads(assess, upcoming, stop_when, workers=workers)
 
 
-def as_job(source: Job | ImageSource) -> Job:
-    """Return a job unchanged; for an image, return the job that rates it."""
-    return source if isinstance(source, Job) else Job(source)
+def as_job(source: Job | ImageSource | Mapping[str, Any], number: int) -> Job:
+    """Return a job unchanged; for an image, return the job that rates it, for the row of this number, its job.
+
+    The job of an invalid row fails with the reason.
+    """
+    if isinstance(source, Job):
+        return source
+    if not isinstance(source, Mapping):
+        return Job(source)
+    row = row_arguments(source, number)
+    try:
+        return Job(**{name: row[name] for name in ("image", *BESIDE_IMAGE) if name in row})
+    except UserError as error:
+        return Job(NoImage(name_of(row["image"]), str(error)))
 
 
 def stages_to_forget(outcome: object) -> Collection[str]:

@@ -22,13 +22,13 @@ from agenticiqa.programs.images.files import one_line, printable_path
 from agenticiqa.programs.images.finding import is_name_of_image, skipped_text
 from agenticiqa.programs.images.names import closest, expanded, folded
 from agenticiqa.programs.images.sources import MOST_LISTED, is_encoded, local_path, read_source
+from agenticiqa.programs.images.tables import IMAGE_COLUMNS, image_column
 from agenticiqa.programs.questions.options import OptionsArgument, read_options
 
 STDIN = "-"
 ROW = '{"image": "a.jpg", "query": "Main flaw?", "options": ["Blur", "Noise"]}'
 MISNAMED = {"question": "query", "prompt": "query", "choices": "options", "candidates": "options"}
 CELLS = {"options": '["Blur", "Noise"]', "resize_reference": "true"}  # columns of CSV with JSON in their cells
-IMAGE_COLUMNS = ("image", "path", "image_path", "file", "filename", "file_name")
 FIELDS = {"image": str, "query": str, "reference": str, "resize_reference": bool}
 
 
@@ -135,16 +135,6 @@ def read_jobs(
 def read_stdin(stream: IO[bytes]) -> UndecodedImage:
     """Read one image from stdin, up to its end. Raises ImageError when it cannot be read."""
     return UndecodedImage("<stdin>", read_source(stream).content)
-
-
-def image_column(name: str, columns: Iterable[str]) -> str:
-    """Return the column of the images in a table, in any case of letters. Raises UserError without one."""
-    there = [*columns]
-    for wanted in IMAGE_COLUMNS:
-        for column in there:
-            if column.lower() == wanted:
-                return column
-    raise UserError(f"{name}: expected a column {' or '.join(IMAGE_COLUMNS[:2])}, found {', '.join(there) or 'none'}")
 
 
 def _rows_of(name: str, folder: Path, text: str) -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:

@@ -4,7 +4,7 @@ import logging
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -17,6 +17,7 @@ from agenticiqa.programs.images.files import printable_path
 from agenticiqa.programs.images.names import expanded
 from agenticiqa.programs.images.own import is_own
 from agenticiqa.programs.images.sources import is_in_memory, local_path
+from agenticiqa.programs.images.tables import table_rows
 
 logger = logging.getLogger(__name__)
 
@@ -62,13 +63,17 @@ class Found:
 
 
 def images_given(given: Any) -> Iterable[Any]:
-    """Return the images of one name (a folder, a pattern or a file), one image in memory as a list, others unchanged.
+    """Return the images of one name (a folder, a pattern or a file), or the rows of a table; others unchanged.
 
-    An array of four dimensions is several images. Raises as ``find_images`` does.
+    One image or row in memory becomes a list. An array of four dimensions is several images. Raises as ``find_images``
+    does.
     """
-    if is_in_memory(given) and getattr(given, "ndim", 0) < 4:
+    if isinstance(given, Mapping) or (is_in_memory(given) and getattr(given, "ndim", 0) < 4):
         return [given]
-    images: Iterable[Any] = find_images([given]) if isinstance(given, str | os.PathLike) else given
+    if isinstance(given, str | os.PathLike):
+        return find_images([given])
+    rows = table_rows(given)
+    images: Iterable[Any] = given if rows is None else rows
     return images
 
 

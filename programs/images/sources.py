@@ -9,6 +9,7 @@ path (str, PathLike)              the bytes of the file                 the path
 bytes, bytearray, memoryview      the bytes of a file                   ``<bytes>``
 file object opened in binary      its bytes from the start, or, where   its path if it has one, else
                                   it cannot seek, the rest of it        ``<file object>``
+upload of a web framework         the bytes of its file                 the name that the sender gave
 data URI                          the bytes it encodes                  ``<data URI>``
 ``dspy.Image`` of a data URI      the bytes it encodes                  ``<dspy.Image>``
 numpy array                       see below                             ``<array>``
@@ -36,6 +37,7 @@ import re
 import sys
 from contextlib import suppress
 from dataclasses import dataclass, field
+from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeGuard, Union
 from urllib.parse import unquote_to_bytes, urlsplit
@@ -146,7 +148,8 @@ def name_of(source: object) -> str:
     if _is_dspy_image(source):
         return "<dspy.Image>"
     if hasattr(source, "read"):
-        path = getattr(source, "name", None)  # a number for a file that was opened by its descriptor
+        # The name is a number for a file that was opened by its descriptor, and that of the form's field for an upload.
+        path = getattr(source, "filename", None) or getattr(source, "name", None)
         return printable_path(path) if isinstance(path, str) and path else "<file object>"
     return f"<{type(source).__name__}>"
 
@@ -296,6 +299,10 @@ def _read_file(path: Path) -> bytes:
 
 def _read_object(name: str, file: Any) -> bytes:
     """Return all bytes of a file object, from its start if it can seek."""
+    if iscoroutinefunction(file.read) and hasattr(getattr(file, "file", None), "read"):
+        file = file.file  # an upload of FastAPI, or of another framework on Starlette
+    if iscoroutinefunction(file.read):
+        refuse(name, "expected a file object, but its read() has to be awaited; give the bytes: await file.read()")
     try:
         if getattr(file, "seekable", lambda: False)():
             file.seek(0)

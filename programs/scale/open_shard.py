@@ -17,7 +17,6 @@ from typing import IO, Any
 import pyarrow as pa
 
 from agenticiqa.configs.user_files import MOST_BYTES, MOST_PLAIN_BYTES
-from agenticiqa.programs.batch.find_jobs import image_column
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.errors import AgenticIQAError, ImageError, OfImage, UserError
 from agenticiqa.programs.images import ImageSource, UndecodedImage, name_of
@@ -29,13 +28,13 @@ from agenticiqa.programs.images.finding import (
     unread_suffix,
 )
 from agenticiqa.programs.images.sources import read_image
+from agenticiqa.programs.images.tables import BESIDE_IMAGE, NoImage, image_column
 from agenticiqa.programs.questions.options import OptionsArgument
 from agenticiqa.programs.scale.image_tables import describe_table, read_rows
 from agenticiqa.programs.scale.places import WEB, open_place
 from agenticiqa.programs.scale.plan_shards import Shard, SharedQuestion, entry_of_row, plan_shards
 
 TRIES = 3  # attempts to read a remote image
-ROW_COLUMNS = ("query", "options", "reference", "resize_reference")
 FOUND = "success"  # img2dataset's status of a downloaded image
 
 
@@ -76,18 +75,6 @@ class RemoteImage:
                     why = f"{type(error).__name__}: {error}"
                     raise Unreachable(f"could not be read in {TRIES} tries ({why})", self.name) from error
         raise AssertionError("the last attempt must return or raise an error")
-
-
-@dataclass
-class NoImage:
-    """A stand-in for a missing image: reading it fails with the reason."""
-
-    name: str
-    why: str
-
-    def read(self, size: int = -1) -> bytes:
-        """Raise ImageError."""
-        raise ImageError(self.why, self.name)
 
 
 def jobs_of(shard: Shard, question: SharedQuestion, skipped: Counter[str]) -> Iterator[Job]:
@@ -228,7 +215,7 @@ def _index_of(tar: str) -> list[str]:
 def _of_rows(shard: Shard, question: SharedQuestion) -> Iterator[Job]:
     columns = describe_table(shard.file).columns
     column = image_column(shard.file, columns)
-    wanted = [column, *(name for name in columns if name.lower() in ROW_COLUMNS and name != column)]
+    wanted = [column, *(name for name in columns if name.lower() in BESIDE_IMAGE and name != column)]
     for place, row in enumerate(read_rows(shard.file, wanted, shard.start, shard.stop), shard.start):
         yield _of_row(shard.file, place, row, column, question)
 

@@ -30,11 +30,12 @@ from typing import Any
 import pyarrow as pa
 
 from agenticiqa.programs.batch.csv_table import read_csv
-from agenticiqa.programs.batch.find_jobs import FIELDS, find_jobs, image_column, row_of_cells, row_of_line
+from agenticiqa.programs.batch.find_jobs import FIELDS, find_jobs, row_of_cells, row_of_line
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import digest
 from agenticiqa.programs.images.finding import OWN, READ, skipped_text
 from agenticiqa.programs.images.sources import is_encoded, name_of, path_of
+from agenticiqa.programs.images.tables import image_column
 from agenticiqa.programs.scale.image_tables import SPLIT, SPLITS, describe_table, splits_in
 from agenticiqa.programs.scale.places import files_below, open_place, places_named, stamp_of
 

@@ -17,6 +17,7 @@ from agenticiqa.programs.backends.answer_cache import install
 from agenticiqa.programs.backends.limits import LimitReached, RunLimits
 from agenticiqa.programs.backends.run_context import current, within
 from agenticiqa.programs.batch.assess_many import assess_many
+from agenticiqa.programs.batch.columns import row_of
 from agenticiqa.programs.batch.fit_inputs import rows_with_fit_inputs
 from agenticiqa.programs.batch.job import Job, failed_row, failure_text
 from agenticiqa.programs.batch.plan_run import fingerprint_of, hash_of
@@ -29,7 +30,7 @@ from agenticiqa.programs.result_row import Row
 from agenticiqa.programs.scale.names import PLAN
 from agenticiqa.programs.scale.open_shard import BrokenShard, RemoteImage, Unreachable, jobs_of
 from agenticiqa.programs.scale.plan_shards import Shard, SharedQuestion
-from agenticiqa.programs.scale.table import SCHEMA, ShardFolder, ShardStamp, row_of
+from agenticiqa.programs.scale.table import SCHEMA, ShardFolder, ShardStamp
 
 logger = logging.getLogger(__name__)
 

@@ -20,75 +20,19 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from agenticiqa.programs.batch.columns import TYPED, columns_of, row_of, value_of
 from agenticiqa.programs.batch.store import SavedLines, Store
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import write_atomically
-from agenticiqa.programs.result_row import AssessedRow, Row
+from agenticiqa.programs.result_row import Row
 from agenticiqa.programs.scale.names import STAMP, is_shard_folder, run_folder
 from agenticiqa.programs.scale.places import open_place
 
 READERS = 16  # footers that are read at a time
 _SHARD = re.compile(r"shard-(\d{5,})\.parquet")
 
-_ENDS = {  # the probability of the interval of each column, and the index of its end
-    "score_low_80": ("80", 0),
-    "score_high_80": ("80", 1),
-    "score_low_95": ("95", 0),
-    "score_high_95": ("95", 1),
-}
-_SHARES = {f"probability_{level}": str(level) for level in range(1, 6)}
-_FLATTENED = ("score_interval", "quality_probs")
-ANSWER = "final_answer"  # text, or the score as text
-_ARROW = {"string": pa.string(), "number": pa.float64(), "integer": pa.int32(), "boolean": pa.bool_()}
-_ROW = AssessedRow.model_json_schema(mode="serialization")
-
-
-def _type_of(schema: Mapping[str, Any]) -> pa.DataType | None:
-    """Return the type of a field by its JSON schema: a value, a list, or a struct; ``None`` for other content."""
-    schema = _only(schema)
-    if schema.get("type") == "array":
-        items = schema.get("prefixItems") or [schema["items"]]
-        item = _type_of(items[0])
-        return None if item is None or any(other != items[0] for other in items) else pa.list_(item)
-    if schema.get("type") == "object" and schema.get("additionalProperties") is False:
-        members = {name: _type_of(member) for name, member in schema["properties"].items()}
-        return None if None in members.values() else pa.struct(list(members.items()))
-    return _ARROW.get(schema.get("type", ""))
-
-
-def _only(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the schema of a value that is not null; an empty one for several kinds of values."""
-    kinds = [kind for kind in schema.get("anyOf", [schema]) if kind != {"type": "null"}]
-    if len(kinds) > 1:
-        return {}
-    reference = kinds[0].get("$ref")
-    return _ROW["$defs"][reference.rpartition("/")[2]] if reference else kinds[0]
-
-
-# The type of each column; ``None`` for one with JSON text.
-_COLUMNS = {name: _type_of(field) for name, field in _ROW["properties"].items() if name not in _FLATTENED} | {
-    ANSWER: pa.string(),
-    "run_fingerprint": pa.string(),
-    "error": pa.string(),
-    "fusion": None,
-}
-# The members of each struct that a row need not have.
-_OPTIONAL = {
-    name: _only(field)["properties"].keys() - {*_only(field).get("required", ())}
-    for name, field in _ROW["properties"].items()
-    if isinstance(_COLUMNS.get(name), pa.StructType)
-}
-_PLAIN = tuple(name for name, type_ in _COLUMNS.items() if type_)
-_AS_JSON = tuple(name for name, type_ in _COLUMNS.items() if not type_)
-
-SCHEMA = pa.schema(
-    [
-        pa.field("place", pa.int32(), nullable=False),  # the place of the image in its shard, from 0
-        *(pa.field(name, type_ or pa.string()) for name, type_ in _COLUMNS.items()),
-        *(pa.field(name, pa.float64()) for name in (*_ENDS, *_SHARES)),
-        pa.field("more", pa.string()),  # JSON of the keys of a row without a column
-    ]
-)
+PLACE = pa.field("place", pa.int32(), nullable=False)  # the place of the image in its shard, from 0
+SCHEMA = pa.schema([PLACE, *TYPED])
 
 
 @dataclass(frozen=True)
@@ -149,7 +93,7 @@ class ShardFolder:
             raise UserError(f"{self.place}: found no shards; write them with agenticiqa assess ... --parquet")
         for number in numbers:
             for row in self.of_shard(number, columns):
-                yield {name: _value(name, value) for name, value in row.items()} if columns else row
+                yield {name: value_of(name, value) for name, value in row.items()} if columns else row
 
     def of_shard(self, number: int, columns: Sequence[str] | None = None) -> Iterator[Row]:
         """Yield the rows of a shard in order: complete, as in JSON lines, or ``columns`` as they are in the file.
@@ -213,56 +157,6 @@ def store_at(place: str | Path) -> Store:
     return ShardFolder(place) if is_shard_folder(place) or os.path.isdir(place) else SavedLines(Path(place))
 
 
-def columns_of(row: Mapping[str, Any]) -> Row:
-    """Return a row of results as its columns. Raises ValueError for NaN or infinity, as JSON lines do."""
-    flat: Row = {name: row.get(name) for name in _PLAIN}
-    ends, shares = row.get("score_interval") or {}, row.get("quality_probs") or {}
-    flat |= {column: ends[share][end] if ends else None for column, (share, end) in _ENDS.items()}
-    flat |= {column: shares.get(level) for column, level in _SHARES.items()}
-    flat |= {name: None if row.get(name) is None else _text(row[name]) for name in _AS_JSON}
-    more = {name: value for name, value in row.items() if name not in _COLUMNS and name not in _FLATTENED}
-    answer = row.get(ANSWER)
-    flat[ANSWER] = None if answer is None else str(answer)
-    if answer != _answer(flat):  # a number that is not the score, or its digits as a text
-        more[ANSWER] = answer
-    flat["more"] = _text(more) if more else None
-    return flat
-
-
-def row_of(columns: Mapping[str, Any]) -> Row:
-    """Return the row that ``columns_of`` flattened; for a failed image, without keys that are ``None``."""
-    row: Row = {name: _value(name, columns[name]) for name in (*_PLAIN, *_AS_JSON)}
-    row[ANSWER] = _answer(columns)
-    ends = [columns[column] for column in _ENDS]
-    row["score_interval"] = None if ends[0] is None else {"80": ends[:2], "95": ends[2:]}
-    shares = {level: columns[column] for column, level in _SHARES.items() if columns[column] is not None}
-    row["quality_probs"] = shares or None
-    optional = row.keys() if columns["error"] is not None else {"error", "fusion"}
-    row = {name: value for name, value in row.items() if value is not None or name not in optional}
-    return row | (orjson.loads(columns["more"]) if columns["more"] else {})
-
-
 def shard_name(number: int) -> str:
     """Return the file name of a shard."""
     return f"shard-{number:05d}.parquet"
-
-
-def _answer(columns: Mapping[str, Any]) -> str | float | None:
-    """Return the final answer of a row in its columns: the score, or a text."""
-    answer, score = columns[ANSWER], columns["quality_score"]
-    is_score = answer == str(score)
-    return score if is_score else answer
-
-
-def _value(column: str, value: Any) -> Any:
-    if value is None:
-        return None
-    if column in _AS_JSON:
-        return orjson.loads(value)
-    if column in _OPTIONAL:
-        return {name: member for name, member in value.items() if member is not None or name not in _OPTIONAL[column]}
-    return value
-
-
-def _text(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)

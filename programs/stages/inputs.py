@@ -14,6 +14,7 @@ from agenticiqa.programs.errors import UserError, WrongArgument
 from agenticiqa.programs.images import ImageSource, name_of
 from agenticiqa.programs.images.finding import images_given, is_name_of_image
 from agenticiqa.programs.images.sources import is_in_memory
+from agenticiqa.programs.images.tables import BESIDE_IMAGE, NoImage, image_column, image_in
 from agenticiqa.programs.stages import protocols
 from agenticiqa.programs.stages.side_by_side import in_thread
 from agenticiqa.signatures.vocabulary import DEFAULT_QUERY, well_formed
@@ -38,6 +39,8 @@ SYNONYMS = {
     **dict.fromkeys(("choices", "candidates"), "options"),
     "resize": "resize_reference",
 }
+IN_ROWS = (*BESIDE_IMAGE, "align")  # arguments of a call that a row may have beside its image
+NO_MISTAKE = "text"  # in a row: the column of captions in many data sets
 
 
 def naming_mistakes(call: Callable[P, T]) -> Callable[P, T]:
@@ -135,12 +138,35 @@ class ImageExample(dspy.Example):
         return plain
 
 
-def as_example(item: ImageSource | Mapping[str, Any] | dspy.Example) -> ImageExample:
-    """Convert an image, a mapping of call arguments, or a ``dspy.Example`` with marked inputs to an example."""
+def row_arguments(row: Mapping[str, Any], number: int) -> dict[str, Any]:
+    """Return the arguments of a call that a row has; other keys are ignored.
+
+    A row without an image, or with another word for an argument, gets an image that fails with the reason.
+    """
+    name, keys = f"row {number}", {str(key).lower(): key for key in row}
+    mistakes = [(word, SYNONYMS[word]) for word in keys if SYNONYMS.get(word, "image") != "image"]
+    for word, meant in mistakes:
+        if word != NO_MISTAKE and meant not in keys:
+            return {"image": NoImage(name, f"unknown key {keys[word]!r}: rename it to {meant!r}")}
+    try:
+        image = image_in(row[image_column(name, map(str, row))], name)
+    except UserError as error:
+        return {"image": NoImage(name, str(error).removeprefix(f"{name}: "))}
+    given = {word: row[keys[word]] for word in IN_ROWS if word in keys and row[keys[word]] is not None}
+    if "reference" in given:
+        given["reference"] = image_in(given["reference"], f"reference of {name}")
+    return {"image": image, **given}
+
+
+def as_example(item: ImageSource | Mapping[str, Any] | dspy.Example, number: int = 0) -> ImageExample:
+    """Convert an image, a row, or a ``dspy.Example`` with marked inputs to an example."""
     if isinstance(item, ImageExample):
         return item
-    arguments = dict(item.items()) if isinstance(item, Mapping | dspy.Example) else {"image": item}
-    marked = item.inputs().keys() if isinstance(item, dspy.Example) else arguments
+    if isinstance(item, dspy.Example):
+        arguments, marked = dict(item.items()), item.inputs().keys()
+    else:
+        arguments = row_arguments(item, number) if isinstance(item, Mapping) else {"image": item}
+        marked = [*arguments]
     example: ImageExample = ImageExample(arguments).with_inputs(*marked)
     return example
 
@@ -164,7 +190,7 @@ class ImageProgram(dspy.Module):
 
     def batch(
         self,
-        examples: Iterable[ImageSource | Mapping[str, Any] | dspy.Example] | ImageSource,
+        examples: Iterable[ImageSource | Mapping[str, Any] | dspy.Example] | Mapping[str, Any] | ImageSource,
         num_threads: int | None = None,
         max_errors: int | None = None,
         return_failed_examples: bool = False,
@@ -178,8 +204,9 @@ class ImageProgram(dspy.Module):
         For many images use ``assess_many``: it uses processes if they are faster, and frees each image early.
 
         Args:
-            examples: Images, mappings of call arguments, or ``dspy.Example`` objects with marked inputs. Or one image,
-                or the name of a folder or a pattern.
+            examples: Images, rows (dicts with an image, and the arguments of a call), or ``dspy.Example`` objects with
+                marked inputs. Or a table (a DataFrame of pandas or Polars, an Arrow table, a data set of ``datasets``),
+                one image, or the name of a folder or a pattern.
             num_threads: This and the following arguments are those of ``dspy.Module.batch``.
             max_errors: The most failures before the batch stops; by default ``dspy.settings.max_errors``.
             return_failed_examples: Whether to return a tuple: results, failed examples, exceptions.
@@ -192,7 +219,7 @@ class ImageProgram(dspy.Module):
             The results in the given order, with ``None`` for failures.
         """
         return super().batch(
-            [as_example(example) for example in images_given(examples)],
+            [as_example(example, number) for number, example in enumerate(images_given(examples))],
             num_threads=num_threads,
             max_errors=max_errors,
             return_failed_examples=return_failed_examples,

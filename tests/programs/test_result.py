@@ -14,6 +14,7 @@ import dspy
 import numpy as np
 import pytest
 from PIL import Image
+from pydantic import BaseModel
 
 from agenticiqa.programs import AgenticIQA
 from agenticiqa.programs.images import UndecodedImage, load
@@ -170,6 +171,26 @@ def test_the_result_describes_the_data_sent_to_models(
         capabilities={model: {"image_formats": taken} for model, taken in formats.items()},
     )
     assert sent_forms(result) == (given if formats else None)
+
+
+def test_a_model_of_pydantic_has_a_result_as_its_row(scored: Assessment) -> None:
+    class Reply(BaseModel):
+        result: Assessment
+
+    assert json.loads(Reply(result=scored).model_dump_json()) == {"result": scored.to_dict()}
+    assert Reply.model_json_schema(mode="serialization")["properties"]["result"]["type"] == "object"
+
+
+def test_an_endpoint_returns_a_result_as_its_row(scored: Assessment) -> None:
+    fastapi = pytest.importorskip("fastapi")
+    app = fastapi.FastAPI()
+
+    @app.get("/")
+    def endpoint() -> Assessment:
+        return scored
+
+    reply = pytest.importorskip("fastapi.testclient").TestClient(app).get("/")
+    assert reply.json() == scored.to_dict()
 
 
 def test_dspys_to_dict_is_plain_json_with_the_names_of_the_fields(scored: Assessment, answered: Assessment) -> None:

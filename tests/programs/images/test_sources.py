@@ -58,6 +58,23 @@ class Stream(io.RawIOBase):
 
 # --- what is read as the bytes of a file -----------------------------------------------------------------------------
 
+
+class Upload:
+    """An upload of a web framework: ``read`` has to be awaited, and ``file`` is the file."""
+
+    filename, name = "cup.jpg", "the field of the form"
+
+    def __init__(self, file: io.BytesIO | None = None) -> None:
+        self.file = file
+
+    async def seek(self, place: int) -> None:
+        """Do what the file does."""
+
+    async def read(self, size: int = -1) -> bytes:
+        """Do what the file does."""
+        return b""
+
+
 BYTES: dict[str, tuple[Callable[[bytes, Path], Any], str | None]] = {
     "path": (lambda data, path: path, None),
     "path as str": (lambda data, path: str(path), None),
@@ -69,6 +86,7 @@ BYTES: dict[str, tuple[Callable[[bytes, Path], Any], str | None]] = {
     "bytearray": (lambda data, path: bytearray(data), "<bytes>"),
     "memoryview": (lambda data, path: memoryview(data), "<bytes>"),
     "BytesIO": (lambda data, path: io.BytesIO(data), "<file object>"),
+    "upload": (lambda data, path: Upload(io.BytesIO(data)), "cup.jpg"),
     "stream": (lambda data, path: Stream(data), "<file object>"),
     "data URI": (lambda data, path: data_uri(data), "<data URI>"),
     "data URI of another type": (lambda data, path: "\n" + data_uri(data, "text/plain;charset=x"), "<data URI>"),
@@ -78,6 +96,12 @@ BYTES: dict[str, tuple[Callable[[bytes, Path], Any], str | None]] = {
     "dspy.Image of a file": (lambda data, path: dspy.Image.from_path(str(path)), "<dspy.Image>"),
     "named bytes": (lambda data, path: UndecodedImage("upload 7", data), "upload 7"),
 }
+
+
+def test_a_file_that_can_only_be_read_by_awaiting_is_refused() -> None:
+    assert refusal(Upload()) == (
+        "cup.jpg: expected a file object, but its read() has to be awaited; give the bytes: await file.read()"
+    )
 
 
 @pytest.mark.parametrize("given", BYTES)

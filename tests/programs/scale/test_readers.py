@@ -12,9 +12,10 @@ import pytest
 from PIL import Image
 
 from agenticiqa.programs.assess import AgenticIQA
+from agenticiqa.programs.batch.columns import columns_of, row_of
 from agenticiqa.programs.cli.main import main
 from agenticiqa.programs.result import Assessment
-from agenticiqa.programs.scale.table import SCHEMA, columns_of, row_of
+from agenticiqa.programs.scale.table import SCHEMA
 
 FOLDER = "scores"
 FIELDS = ("main_distortion", "severity", "distortions", "caveats", "quality_score", "quality_level", "final_answer")

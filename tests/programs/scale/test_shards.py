@@ -18,6 +18,7 @@ from agenticiqa.configs import Config
 from agenticiqa.configs.options import Option
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.batch.assess_many import assess_many
+from agenticiqa.programs.batch.columns import columns_of, row_of
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.cli.commands import COMMANDS
 from agenticiqa.programs.cli.main import main
@@ -26,7 +27,7 @@ from agenticiqa.programs.scale.open_shard import jobs_of
 from agenticiqa.programs.scale.plan_shards import SharedQuestion, plan_shards
 from agenticiqa.programs.scale.run_shards import NO_FILE, RunOfShards, assess_here, run_shards
 from agenticiqa.programs.scale.shard_assessor import ShardAssessor, ShardRun
-from agenticiqa.programs.scale.table import SCHEMA, ShardFolder, columns_of, row_of
+from agenticiqa.programs.scale.table import SCHEMA, ShardFolder
 from support.instant import InstantIQA, instant
 from support.options import with_option
 from support.shards import QUESTION, png, run_of, write_tar

@@ -1,0 +1,87 @@
+"""Read the rows of a table in memory that names or holds images: of pandas, Polars, Arrow or ``datasets``."""
+
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agenticiqa.programs.errors import ImageError, UserError
+from agenticiqa.programs.images.sources import UndecodedImage
+
+IMAGE_COLUMNS = ("image", "path", "image_path", "file", "filename", "file_name")
+BESIDE_IMAGE = ("query", "options", "reference", "resize_reference")  # other columns that are read
+AT_A_TIME = 64  # rows of an Arrow table that become Python objects
+
+
+@dataclass
+class NoImage:
+    """A stand-in for an image that a row does not have: reading it fails with the reason."""
+
+    name: str
+    why: str
+
+    def read(self, size: int = -1) -> bytes:
+        """Raise ImageError."""
+        raise ImageError(self.why, self.name)
+
+
+def image_column(name: str, columns: Iterable[str]) -> str:
+    """Return the column of the images in a table, in any case of letters. Raises UserError without one."""
+    there = [*columns]
+    for wanted in IMAGE_COLUMNS:
+        for column in there:
+            if column.lower() == wanted:
+                return column
+    raise UserError(f"{name}: expected a column {' or '.join(IMAGE_COLUMNS[:2])}, found {', '.join(there) or 'none'}")
+
+
+def image_in(cell: Any, name: str) -> Any:
+    """Return the image in a cell: a path, bytes with this name, or one of them in a dict, as ``datasets`` stores it."""
+    if isinstance(cell, Mapping) and cell.keys() & {"bytes", "path"}:
+        cell = cell.get("bytes") or cell.get("path")
+    if isinstance(cell, bytes):
+        return UndecodedImage(name, cell)
+    return NoImage(name, "the row has no image") if cell is None else cell
+
+
+def table_rows(given: Any) -> Iterator[dict[str, Any]] | None:
+    """Return the rows of a table with the columns that are read, as ``image`` and ``BESIDE_IMAGE``.
+
+    ``None`` for what is no table. Images of a data set are not decoded, so that a damaged one is the fault of its row
+    alone. Raises UserError for a table without a column of images, when the first row is read.
+    """
+    rows = _all_rows(given)
+    return None if rows is None else _read(rows)
+
+
+def _read(rows: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    column = None
+    for row in rows:
+        names = [name for name in row if isinstance(name, str)]
+        column = column or image_column("the table", names)
+        yield {"image": row[column]} | {name.lower(): row[name] for name in names if name.lower() in BESIDE_IMAGE}
+
+
+def _all_rows(given: Any) -> Iterable[Mapping[str, Any]] | None:
+    if hasattr(given, "iter_rows"):  # a DataFrame of Polars
+        rows: Iterable[Mapping[str, Any]] = given.iter_rows(named=True)
+        return rows
+    if hasattr(given, "itertuples"):  # a DataFrame of pandas, whose missing values become None
+        cells = given.astype(object).where(given.notna(), None)
+        return (dict(zip(cells.columns, row, strict=True)) for row in cells.itertuples(index=False, name=None))
+    if hasattr(given, "to_batches"):
+        return _arrow_rows(given)
+    datasets = sys.modules.get("datasets")  # a package that is not loaded has made no data set
+    if datasets is None or not isinstance(given, datasets.Dataset | datasets.IterableDataset):
+        return None
+    stored = given.with_format(None)
+    for name, feature in (given.features or {}).items():
+        if isinstance(feature, datasets.Image):
+            stored = stored.cast_column(name, datasets.Image(decode=False))
+    return stored
+
+
+def _arrow_rows(table: Any) -> Iterator[dict[str, Any]]:
+    for batch in table.to_batches():
+        for start in range(0, batch.num_rows, AT_A_TIME):
+            yield from batch.slice(start, AT_A_TIME).to_pylist()
