@@ -65,6 +65,12 @@ class TimingsInRow(BaseModel):
     replan: Number = 0.0
 
 
+class TimingsOfScorer(TimingsInRow):
+    """Also that of a scorer, which ``evaluate`` measures instead of the program."""
+
+    scorer: Number = 0.0
+
+
 class FusionInRow(BaseModel):
     """The fields of a row that a fit of the fusion reads."""
 
@@ -147,6 +153,7 @@ class ResultRow(AssessedRow):
     The score is 1..5; a ``scorer`` has its own scale, and ``mos`` is on the scale of the labels.
     """
 
+    timings_ms: TimingsOfScorer | None = None
     name: StrictStr | None = None
     content: StrictStr | None = None
     mos: Number | None = None

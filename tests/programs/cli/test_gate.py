@@ -11,6 +11,8 @@ import pytest
 from PIL import Image
 
 from agenticiqa.eval.cli import main
+from agenticiqa.programs.batch.gate import GateResult
+from agenticiqa.programs.cli.gate import verdicts
 from agenticiqa.programs.cli.status import BELOW
 
 POLICY = """
@@ -92,3 +94,9 @@ def test_the_page_has_the_refused_photos_first_with_their_reasons(
         card = next(card for card in cards if f">{os.path.basename(row['image'])}<" in card)
         assert all(html.escape(reason).replace("&#x27;", "&#39;") in card for reason in row["reasons"].values())
     assert not any(word in text for word in ("Excellent", "Good 0", "distortion", "Scores from", "worst first"))
+
+
+def test_scores_in_the_table_have_four_decimals_as_in_that_of_assess() -> None:
+    table = verdicts([GateResult("a.png", measured={"score": 2.33422132831672, "width": 512})])
+    assert table.records[0]["score"] == 2.3342
+    assert table.records[0]["width"] == 512
