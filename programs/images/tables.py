@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agenticiqa.programs.errors import ImageError, UserError
+from agenticiqa.programs.errors import ImageError
 from agenticiqa.programs.images.sources import UndecodedImage
 
 IMAGE_COLUMNS = ("image", "path", "image_path", "file", "filename", "file_name")
@@ -26,13 +26,13 @@ class NoImage:
 
 
 def image_column(name: str, columns: Iterable[str]) -> str:
-    """Return the column of the images in a table, in any case of letters. Raises UserError without one."""
+    """Return the column of the images in a table, in any case of letters. Raises ImageError without one."""
     there = [*columns]
     for wanted in IMAGE_COLUMNS:
         for column in there:
             if column.lower() == wanted:
                 return column
-    raise UserError(f"{name}: expected a column {' or '.join(IMAGE_COLUMNS[:2])}, found {', '.join(there) or 'none'}")
+    raise ImageError(f"expected a column {' or '.join(IMAGE_COLUMNS[:2])}, found {', '.join(there) or 'none'}", name)
 
 
 def image_in(cell: Any, name: str) -> Any:
@@ -48,7 +48,7 @@ def table_rows(given: Any) -> Iterator[dict[str, Any]] | None:
     """Return the rows of a table with the columns that are read, as ``image`` and ``BESIDE_IMAGE``.
 
     ``None`` for what is no table. Images of a data set are not decoded, so that a damaged one is the fault of its row
-    alone. Raises UserError for a table without a column of images, when the first row is read.
+    alone. Raises ImageError for a table without a column of images, when the first row is read.
     """
     rows = _all_rows(given)
     return None if rows is None else _read(rows)

@@ -10,7 +10,7 @@ import dspy
 import numpy as np
 
 from agenticiqa.configs.spelling import did_you_mean
-from agenticiqa.programs.errors import UserError, WrongArgument
+from agenticiqa.programs.errors import ImageError, UserError, WrongArgument
 from agenticiqa.programs.images import ImageSource, name_of
 from agenticiqa.programs.images.finding import images_given, is_name_of_image
 from agenticiqa.programs.images.sources import is_in_memory
@@ -150,8 +150,8 @@ def row_arguments(row: Mapping[str, Any], number: int) -> dict[str, Any]:
             return {"image": NoImage(name, f"unknown key {keys[word]!r}: rename it to {meant!r}")}
     try:
         image = image_in(row[image_column(name, map(str, row))], name)
-    except UserError as error:
-        return {"image": NoImage(name, str(error).removeprefix(f"{name}: "))}
+    except ImageError as error:
+        return {"image": NoImage(name, error.problem)}
     given = {word: row[keys[word]] for word in IN_ROWS if word in keys and row[keys[word]] is not None}
     if "reference" in given:
         given["reference"] = image_in(given["reference"], f"reference of {name}")
