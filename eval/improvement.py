@@ -43,5 +43,9 @@ def verdict(probability: float, scenes: int, worse: Sequence[str] = ()) -> tuple
         return False, f"only {scenes} held-out scenes could be compared, and {FEWEST_SCENES} are needed"
     if worse:
         return False, " and ".join(worse)
-    percent = math.floor(1000 * probability) / 10  # rounded down, so that none looks sufficient that is not
-    return probability >= REQUIRED, f"the probability of an improvement is {percent} % ({100 * REQUIRED:g} % is required)"
+    return probability >= REQUIRED, f"{improvement_text(probability)} ({100 * REQUIRED:g} % is required)"
+
+
+def improvement_text(probability: float) -> str:
+    """Describe the probability in words, rounded down, so that none looks sufficient that is not."""
+    return f"the probability of an improvement is {math.floor(1000 * probability) / 10} %"

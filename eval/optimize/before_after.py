@@ -7,6 +7,8 @@ from datetime import date
 from importlib.metadata import version
 from typing import Any
 
+import numpy as np
+
 from agenticiqa.eval.improvement import probability_of_improvement, verdict
 from agenticiqa.eval.intervals import Interval, Measure, difference_interval, error_interval, interval
 from agenticiqa.eval.metrics import mean_absolute_error, srcc
@@ -98,13 +100,23 @@ def fused(assessed: Assessed, fusion: ScoreFusion | None) -> float | None:
 def gain_of_profile(
     questions: Sequence[TuningQuestion], assessed: Sequence[Assessed], fusion: ScoreFusion
 ) -> dict[str, Any]:
-    """Return SRCC ``before`` (the program's own fusion) and ``after`` (the fitted one) on ``n`` held-out images."""
+    """Return SRCC ``before`` (the program's own fusion) and ``after`` (the fitted one) on ``n`` held-out images.
+
+    ``probability`` is that of a smaller error. The profile is saved in any case, as the prompts are compared with it.
+    """
     values = [
-        (one.fused, fused(one, fusion), question.target) for one, question in zip(assessed, questions, strict=True)
+        (one.fused, fused(one, fusion), question.target, question.content)
+        for one, question in zip(assessed, questions, strict=True)
     ]
     rated = [row for row in values if None not in row]
-    own, fitted_to, targets = zip(*rated, strict=True) if rated else ((), (), ())
-    return {"n": len(rated), "before": srcc(own, targets), "after": srcc(fitted_to, targets)}
+    own, fitted_to, targets, contents = zip(*rated, strict=True) if rated else ((), (), (), ())
+    errors = [np.abs(np.subtract(scores, targets)) for scores in (own, fitted_to)]
+    return {
+        "n": len(rated),
+        "before": srcc(own, targets),
+        "after": srcc(fitted_to, targets),
+        "probability": probability_of_improvement(*errors, contents),
+    }
 
 
 def compare(

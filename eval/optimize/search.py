@@ -6,6 +6,9 @@ choice. It replaces the best only if it is better on all of these questions toge
 on the fresh questions alone, would reject too many useful proposals. The budget only decides when the search ends, so
 a search with a larger budget begins like one with a smaller budget.
 
+If reflections give no instruction, the sentences of rejected proposals are added to the best one: a dozen questions
+also reject useful proposals.
+
 After Agrawal et al., "GEPA: Reflective Prompt
 Evolution Can Outperform Reinforcement Learning", 2025 (arXiv 2507.19457), which accepts after the first measurement.
 """
@@ -22,7 +25,7 @@ from agenticiqa.programs.backends.limits import LimitReached
 FIRST, LOOK, AGAIN = 30, 10, 12  # questions: for the original, for a first measurement, and for the second
 SHOWN = 12  # number of answers in one reflection
 GAINLESS = 15  # proposals in a row without a gain end the search
-GIVE_UP = 5  # reflections in a row without a usable instruction end it, too
+GIVE_UP = 5  # reflections in a row without a usable instruction, before rejected ones are merged with the best
 KEPT_BACK = 0.1  # share of the budget reserved to measure the best on further questions for the fusion
 
 KEPT_MONEY = "the calls and cost that remain within the limits are reserved for the held-out comparison"
@@ -67,8 +70,8 @@ class Searched:
 
     ``demos`` has worked examples by predictor. ``spent`` counts assessments, ``used`` their questions. ``tried`` counts
     the instructions that an optimizer of DSPy tried; ``steps`` then has only its outcome. The questions at ``seen`` had
-    a part in proposals or in choosing between them. The questions at
-    ``original_places`` were measured with the original instructions, those at ``best_places`` with the best ones.
+    a part in proposals or in choosing between them. Those at ``original_places`` were measured with the original
+    instructions, those at ``best_places`` with the best ones.
     """
 
     best: dict[str, str]

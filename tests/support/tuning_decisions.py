@@ -1,6 +1,6 @@
 """Simulate tuning with 160 noisy labels: is a prompt kept that is useless or useful, and what does a search find?
 
-The rater is that of ``simulated_judge``. The comparison is the program's own: the fused scores by profiles fitted to the
+The rater is that of ``simulated_judge``. The comparison is the program's own: fused scores by profiles fitted to the
 first 30 labels, on the held-out labels and those that the search did not use.
 """
 

@@ -15,5 +15,5 @@ def test_of_100_prompts_without_an_effect_at_most_5_are_kept() -> None:
 @pytest.mark.slow
 def test_a_useful_prompt_is_nearly_always_kept() -> None:
     """Its SRCC is about .2 higher, for the model alone."""
-    runs = [Tuning(seed) for seed in range(20_000, 20_040)]
-    assert sum(run.kept(f"{USEFUL} {run.seed}", run.first) for run in runs) >= 36
+    runs = [Tuning(seed) for seed in range(20_000, 20_025)]
+    assert sum(run.kept(f"{USEFUL} {run.seed}", run.first) for run in runs) >= 22

@@ -10,7 +10,15 @@ import pytest
 from agenticiqa.configs import Config
 from agenticiqa.eval.datasets import MosScale
 from agenticiqa.eval.labels.own_data import read_labels
-from agenticiqa.eval.optimize.items import ENOUGH_COMPARED, Assessed, TuningQuestion, questions_of, rating, split_by_content, unused
+from agenticiqa.eval.optimize.items import (
+    ENOUGH_COMPARED,
+    Assessed,
+    TuningQuestion,
+    questions_of,
+    rating,
+    split_by_content,
+    unused,
+)
 from agenticiqa.eval.optimize.measurements import Measurements, unreached
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.batch.results_file import ResultsFile
