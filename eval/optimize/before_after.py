@@ -22,11 +22,11 @@ from agenticiqa.programs.fusion.profile import FusionProfile
 from agenticiqa.programs.saving import SavedProgram
 
 FUSED, MODEL, MARK = "fused", "model", "mark"
-MEASURES: dict[str, tuple[Measure, Callable[..., Interval]]] = {
-    "srcc": (srcc, interval),
-    "mean_absolute_error": (mean_absolute_error, error_interval),
+# By name: the measure, its interval, its title, and the sign of an improvement.
+MEASURES: dict[str, tuple[Measure, Callable[..., Interval], str, int]] = {
+    "srcc": (srcc, interval, "SRCC", 1),
+    "mean_absolute_error": (mean_absolute_error, error_interval, "mean absolute error", -1),
 }
-BETTER = {"srcc": ("SRCC", 1), "mean_absolute_error": ("mean absolute error", -1)}  # titles, signs of an improvement
 Rated = tuple[Sequence[TuningQuestion], Sequence[Assessed]]
 
 
@@ -194,7 +194,7 @@ def _compared(
                 "after": asdict(of(measure, new, target, contents)),
                 "change": asdict(difference_interval(measure, new, old, target, contents)),
             }
-            for name, (measure, of) in MEASURES.items()
+            for name, (measure, of, *_) in MEASURES.items()
         },
     }
 
@@ -202,10 +202,9 @@ def _compared(
 def _worse(score: Mapping[str, Any]) -> list[str]:
     """Return in words what got worse of a score that ``compare`` measured."""
     before, after = score["unscored"]["before"], score["unscored"]["after"]
-    changes = {title: (score[name]["change"]["value"] or 0.0, sign) for name, (title, sign) in BETTER.items()}
-    lost = [f"{after} images could not be scored after tuning, {before} before"] if after > before else []
-    return lost + [
-        f"the {title} of the score got worse by {abs(change):.3f}"
-        for title, (change, sign) in changes.items()
-        if sign * change < 0
-    ]
+    worse = [f"{after} images could not be scored after tuning, {before} before"] if after > before else []
+    for name, (_, _, title, sign) in MEASURES.items():
+        change = score[name]["change"]["value"]
+        if change is not None and sign * change < 0:
+            worse.append(f"the {title} of the score got worse by {abs(change):.3f}")
+    return worse
