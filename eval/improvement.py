@@ -40,7 +40,8 @@ def probability_of_improvement(before: ArrayLike, after: ArrayLike, contents: Se
 def verdict(probability: float, scenes: int, worse: Sequence[str] = ()) -> tuple[bool, str]:
     """Return whether a change is kept, with the reason; ``worse`` names in words what got worse, which refuses it."""
     if scenes < FEWEST_SCENES:
-        return False, f"only {scenes} held-out scenes could be compared, and {FEWEST_SCENES} are needed"
+        needed = f"{FEWEST_SCENES} are needed: use labels of more scenes, or raise the limits"
+        return False, f"only {scenes} held-out scenes could be compared, and {needed}"
     if worse:
         return False, " and ".join(worse)
     return probability >= REQUIRED, f"{improvement_text(probability)} ({100 * REQUIRED:g} % is required)"

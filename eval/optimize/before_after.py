@@ -110,12 +110,12 @@ def gain_of_profile(
     ]
     rated = [row for row in values if None not in row]
     own, fitted_to, targets, contents = zip(*rated, strict=True) if rated else ((), (), (), ())
-    errors = [np.abs(np.subtract(scores, targets)) for scores in (own, fitted_to)]
+    error, fitted_error = (np.abs(np.subtract(scores, targets)) for scores in (own, fitted_to))
     return {
         "n": len(rated),
         "before": srcc(own, targets),
         "after": srcc(fitted_to, targets),
-        "probability": probability_of_improvement(*errors, contents),
+        "probability": probability_of_improvement(error, fitted_error, contents),
     }
 
 

@@ -72,11 +72,11 @@ def fusion_images(settings: TuningSettings, pool: int) -> int:
     return min(FIRST, pool, settings.budget) if rates else 0
 
 
-def more_compared(settings: TuningSettings, pool: Sequence[TuningQuestion], held_out: int) -> int:
-    """Return the largest number of pool images that are compared in addition to the held-out ones."""
+def also_compared(settings: TuningSettings, pool: Sequence[TuningQuestion], held_out: int) -> list[TuningQuestion]:
+    """Return the pool images that are compared in addition to the held-out ones if the search uses none of them."""
     if settings.optimizer != "reflect":
-        return 0
-    return len(unused(pool, first_places(random.Random(settings.seed), len(pool)), held_out))
+        return []
+    return unused(pool, first_places(random.Random(settings.seed), len(pool)), held_out)
 
 
 def expected(
@@ -92,7 +92,7 @@ def expected(
     length of prompts is assumed to stay the same.
     """
     stage, first = settings.stage, min(len(pool), max(FIRST, settings.budget // 3))
-    more = fusion_images(settings, len(pool)) + more_compared(settings, pool, len(held_out))
+    more = fusion_images(settings, len(pool)) + len(also_compared(settings, pool, len(held_out)))
     assessments = settings.budget + 2 * more
     jobs = [Job(q.image, q.query, q.reference, options=options_of(q)) for q in (*held_out, *pool[:first])]
     once = estimate(config, jobs)

@@ -39,5 +39,6 @@ def test_a_change_is_kept_if_it_is_likely_better_and_nothing_is_worse() -> None:
     )
     assert verdict(0.97499, 50) == (False, "the probability of an improvement is 97.4 % (97.5 % is required)")
     assert verdict(0.99, 50, ["the SRCC fell", "so did the PLCC"]) == (False, "the SRCC fell and so did the PLCC")
-    assert verdict(0.99, 5)[1] == "only 5 held-out scenes could be compared, and 6 are needed"
+    few = "only 5 held-out scenes could be compared, and 6 are needed: use labels of more scenes, or raise the limits"
+    assert verdict(0.99, 5) == (False, few)
     assert 1 - 2.0**-FEWEST_SCENES >= REQUIRED > 1 - 2.0 ** (1 - FEWEST_SCENES)

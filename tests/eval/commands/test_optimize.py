@@ -125,6 +125,9 @@ def test_a_dry_run_sends_nothing_and_a_limit_holds_with_a_usable_result(
         reported = capsys.readouterr().out
         assert "USD" in reported
         assert "use --budget" in reported
+        assert "Raise --held-out" not in reported
+        assert main([*args, "--dry-run", "--held-out", "0.2"]) == 0
+        assert "has only 3 scenes, and no prompts are kept with fewer than 6" in capsys.readouterr().out
         limit = 0.22  # a reflection may take 0.18 of it
         assert main([*args, "--max-usd", str(limit), "--no-cache"]) in (0, 1)
         search = header(tmp_path)["search"]

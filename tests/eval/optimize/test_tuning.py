@@ -11,7 +11,7 @@ from dspy.utils import DummyLM
 from agenticiqa.eval.optimize.before_after import Tuned
 from agenticiqa.eval.optimize.items import Assessed, TuningQuestion, split_by_content
 from agenticiqa.eval.optimize.measurements import Measurements
-from agenticiqa.eval.optimize.price import more_compared
+from agenticiqa.eval.optimize.price import also_compared
 from agenticiqa.eval.optimize.search import FIRST
 from agenticiqa.eval.optimize.settings import TuningSettings
 from agenticiqa.eval.optimize.tuning import optimize
@@ -57,7 +57,7 @@ def test_questions_that_the_search_did_not_use_are_compared_too_as_far_as_limits
     assert tuned.counts["to tune on"] - FIRST == 18
     assert tuned.figures["images"] == tuned.counts["held-out"] + 18 == 50
     pool, held_out = split_by_content(questions_about(examples), held_out=SETTINGS.held_out, seed=SETTINGS.seed)
-    assert more_compared(SETTINGS, pool, len(held_out)) == 18, "the plan announces them"
+    assert len(also_compared(SETTINGS, pool, len(held_out))) == 18, "the plan announces them"
     limited = tuned_within(tuned.spent["assessed"] - 5, examples, monkeypatch)
     assert (limited.figures["images"], limited.found.ended) == (45, "the limit is reached")
     assert limited.kept
