@@ -39,6 +39,8 @@ examples:
   agenticiqa evaluate labels.csv                                score your images offline and compare with their MOS
   agenticiqa evaluate labels.csv --config mine.yaml --dry-run   estimate the cost of this evaluation with a model
   agenticiqa evaluate labels.csv --scorer NIQE --out runs/niqe  evaluate a metric instead of the program
+  agenticiqa evaluate labels.csv --scorer column:mine --scorer file:musiq.csv --scorer NIQE --out runs/all
+      compare scores that you already have, and a metric, in one report with paired tests
   agenticiqa evaluate kadid10k --root /data --by distortion     evaluate on a public data set
   agenticiqa evaluate qbench --root /data --config mine.yaml    run a question benchmark
 
@@ -211,9 +213,20 @@ class EvaluateOptions(LabelOptions, ProgramOptions, BatchedOptions):
         ),
         Ge(1),
     ] = None
-    scorer: Annotated[str | None, Option("--scorer S", f"evaluate this instead of the program: {SCORER_FORMS}")] = None
+    scorer: Annotated[
+        list[str] | None,
+        Option(
+            "--scorer S",
+            f"evaluate this instead of the program: {SCORER_FORMS}. Repeat it to compare several scorers in one report",
+        ),
+    ] = None
     scorer_lower_is_better: Annotated[
-        bool, Option("--scorer-lower-is-better", "with --scorer module:function: lower values mean better quality")
+        bool,
+        Option(
+            "--scorer-lower-is-better",
+            "with --scorer module:function, column: or file:, lower values mean better quality. For a single column, "
+            "write a minus before its name, such as column:-lpips",
+        ),
     ] = False
     shorter_side: Annotated[
         int | None,
@@ -243,7 +256,7 @@ class EvaluateOptions(LabelOptions, ProgramOptions, BatchedOptions):
         Option(
             "--out RUN",
             "folder of the results (default: runs/<data>-<backend>). Run the same command again to continue there. "
-            "With several tasks, each has a subfolder",
+            "With several tasks or scorers, each has a subfolder",
             writes=Writes.FOLDER,
         ),
     ] = None

@@ -9,7 +9,7 @@ from agenticiqa.eval.commands.arguments import ReportOptions
 from agenticiqa.eval.report.page.kept_run import KeptRun, read_run
 from agenticiqa.eval.report.page.pages import page_text, report_of
 from agenticiqa.eval.report.rating_tables import numbers
-from agenticiqa.eval.report.run_scores import names_of
+from agenticiqa.eval.report.run_scores import names_of, runs_below
 from agenticiqa.programs.batch.results_file import Row
 from agenticiqa.programs.batch.store import results_in
 from agenticiqa.programs.cli.output_paths import check_outputs, write_all
@@ -32,7 +32,9 @@ def run(args: ReportOptions) -> int:
                 f"{saved[0]}: results of assess have no MOS; name only such results, without --name and --mos-range"
             )
         return _show_results(args)
-    folders = [*dict.fromkeys(args.runs)]
+    of_scorers = [runs_below(place) for place in args.runs]  # a folder may have runs of several scorers
+    every = [[*below.values()] or [place] for place, below in zip(args.runs, of_scorers, strict=True)]
+    folders = [*dict.fromkeys(run for runs in every for run in runs)]
     runs = [read_run(folder, name) for folder, name in zip(folders, names_of(folders, args.name or ()), strict=True)]
     questions, ratings = ([run for run in runs if run.asks_questions is kind] for kind in (True, False))
     if questions and ratings:

@@ -18,6 +18,7 @@ from agenticiqa.eval.datasets import (
     mos_scale,
     number_of,
     refuse_unusable,
+    score_of,
 )
 from agenticiqa.eval.labels.embedded import file_of
 from agenticiqa.eval.labels.raters import Panel, merged
@@ -43,6 +44,7 @@ MOS = ("mos", "score", "meanopinionscore", "opinionscore", "opinion", "rating", 
 DMOS = "dmos"
 NO_REFERENCE = "none"  # the value in place of a column name
 REFERENCE_COLUMN = "reference column"  # key in a row for the name of that column
+SCORE = "score of "  # before the name of a column of scores, its key in a row
 OTHERS = ("mos_std", "raters", "rater", "repeat", "distortion", "level", "split", "source", "content", "generator")
 # Names of columns that are ignored, but look like one of the above.
 LIKE_REFERENCE = re.compile(
@@ -62,7 +64,7 @@ class Declared:
     """The user's declarations about labels: the columns, the direction and the ends of the scale.
 
     ``lower_is_better`` is ``None`` if undeclared; then higher is better. ``reference`` "none" ignores the
-    references. ``keep_raters`` also uses the ratings of careless raters.
+    references. ``keep_raters`` also uses the ratings of careless raters. ``scores`` are columns with scores of metrics.
     """
 
     image: str | None = None
@@ -71,6 +73,7 @@ class Declared:
     mos_range: tuple[float, float] | None = None
     reference: str | None = None
     keep_raters: bool = False
+    scores: tuple[str, ...] = ()
 
 
 def columns_of(title: str, cells: Cells, declared: Declared) -> Mapping[str, str]:
@@ -108,6 +111,8 @@ def columns_of(title: str, cells: Cells, declared: Declared) -> Mapping[str, str
             f"{title}: no {' and no '.join(absent)} column found (columns: {', '.join(header)}){hint}. "
             f"Add {it}, rename a column, or use {' and '.join(f'--{name}-column' for name in absent)}"
         )
+    if unknown := [name for name in declared.scores if name not in header]:
+        raise UserError(f"{title}: no column {unknown[0]!r} found (columns: {', '.join(header)}); correct the name")
     if columns["mos"].lower() == DMOS and declared.lower_is_better is None:
         raise UserError(f"{title}: the direction of column {columns['mos']} is unclear; {DECLARE}")
     return columns
@@ -191,7 +196,10 @@ def read_own(source: Source, declared: Declared, split: str | None = None) -> tu
         why = f"the ratings of {rater.name} are not used: no clear agreement with others or oneself ({rater.figures})"
         logger.warning("%s: %s; to use them, add --keep-raters", source.title, why)
     chosen = _with_references(files, of_split, _by_column(named), declared)
-    labels = [replace(labeled(files, place, row), name=row.get("name") or place) for place, row in chosen]
+    labels = [
+        replace(labeled(files, place, row), name=row.get("name") or place, scores=_scores(source.title, place, row))
+        for place, row in chosen
+    ]
     refuse_unusable(files, labels, [place for place, _ in chosen])
     if declared.mos_range is None and not declared.lower_is_better:
         return labels, panel
@@ -219,13 +227,14 @@ def _named(source: Source, declared: Declared, split: str | None) -> Iterator[_N
         header = tuple(filter(None, cells))
         if header not in columns_of_keys:
             columns_of_keys[header] = columns_of(source.title, cells, declared)
-            for sentence in unread(header, columns_of_keys[header]):
+            for sentence in unread([x for x in header if x not in declared.scores], columns_of_keys[header]):
                 logger.warning("%s: %s", source.title, sentence)
         if all(cell is None or (isinstance(cell, str) and not cell) for cell in cells.values()):
             continue
         columns = columns_of_keys[header]
         values = {name: cells.get(column) for name, column in columns.items()}
         texts = {name: text for name in ("mos", *OTHERS) if (text := text_of(values.get(name)))}
+        texts |= {SCORE + column: text_of(cells[column]) for column in declared.scores}
         if split not in (None, texts.get("split")):
             yield _Named(place, texts, {})
             continue
@@ -322,6 +331,13 @@ def _has_other_images(files: NamedFiles, rows: Sequence[tuple[str, Mapping[str, 
             if path is None or ((file := files.locate(path)) and os.path.realpath(file) != os.path.realpath(own)):
                 return True
     return False
+
+
+def _scores(title: str, place: str, row: Mapping[str, str]) -> dict[str, float]:
+    """Return the scores of a row by column, without absent ones."""
+    cells = {name.removeprefix(SCORE): cell for name, cell in row.items() if name.startswith(SCORE)}
+    scores = {name: score_of(title, place, name, cell) for name, cell in cells.items()}
+    return {name: score for name, score in scores.items() if score is not None}
 
 
 def _scale(title: str, rows: Sequence[tuple[str, Mapping[str, str]]], declared: Declared) -> MosScale:

@@ -55,9 +55,7 @@ def open_source(data: Path, root: Path | None = None) -> Source:
     Raises UserError, in one line, for data in another form, and if it cannot be read or reached.
     """
     if root is not None:
-        if not os.path.isdir(root):
-            raise UserError(f"--root {root}: there is no such folder")
-        return replace(open_source(data), folder=root)
+        return replace(open_source(data), folder=_existing(root))
     if data.as_posix().startswith(HUB):
         return _of_hub(data.as_posix().removeprefix(HUB))
     if os.path.isdir(data) and any((data / name).is_file() for name in SAVED):
@@ -87,8 +85,8 @@ def open_sources(data: Sequence[Path], root: Path | None = None) -> Source:
     return replace(first, title=", ".join(each.title for each in sources), rows=rows)
 
 
-def open_rows(data: Any) -> Source:
-    """Return rows that are given in memory, with paths relative to the working folder. Raises UserError for others."""
+def open_rows(data: Any, root: Path | None = None) -> Source:
+    """Return rows in memory, with paths relative to ``root`` or the working folder. Raises UserError for others."""
     if hasattr(data, "to_dicts"):  # a DataFrame of polars
         data = data.to_dicts()
     elif hasattr(data, "notna"):  # one of pandas; its missing values become None
@@ -98,7 +96,13 @@ def open_rows(data: Any) -> Source:
     rows = [(f"row {number}", _cells(number, row)) for number, row in enumerate(data, 1)]
     if not rows:
         raise UserError(f"labels: no rows found; {FORMS}")
-    return Source("labels", "labels", Path(), iter(rows))
+    return Source("labels", "labels", Path() if root is None else _existing(root), iter(rows))
+
+
+def _existing(root: Path) -> Path:
+    if not os.path.isdir(root):
+        raise UserError(f"--root {root}: there is no such folder")
+    return root
 
 
 def _cells(number: int, row: Any) -> Cells:

@@ -36,6 +36,18 @@ def rating_report(figures: Figures) -> Report:
     Returns:
         The report.
     """
+    tables = [
+        *scorer_tables(figures, bold=0),
+        *([splits_table(figures)] if figures.get("splits") else []),
+        *([differences_table(figures)] if figures["srcc_differences"] else []),
+        *(breakdown(figures, by) for by in figures["breakdowns"]),
+    ]
+    notes = {title: [f"{sentence}." for sentence in writer(figures)] for title, writer in NOTES.items()}
+    return Report(figures, tables, {title: sentences for title, sentences in notes.items() if sentences})
+
+
+def scorer_tables(figures: Figures, bold: int | None = None) -> list[Table]:
+    """Return the table of the headline figures of all scorers, and the table of their further figures."""
     best = figures["best_tool"]
     headline, further = [], []
     for system in _of(figures):
@@ -43,15 +55,10 @@ def rating_report(figures: Figures) -> Report:
         fitted_on = ", ".join(f"{way} {n}" for way, n in system["fitted_on"].items() if n) or UNDEFINED
         headline.append({**begin, **{FIGURES[key]: figure(system[key]) for key in HEADLINE}, FITTED_ON: fitted_on})
         further.append(begin | {FIGURES[key]: figure(system[key], _digits(key, system[key])) for key in FURTHER})
-    tables = [
-        table_of(title_of(figures), headline, bold=0, best=BEST),
-        table_of("Further figures", further, bold=0, best=BEST),
-        *([splits_table(figures)] if figures.get("splits") else []),
-        *([differences_table(figures)] if figures["srcc_differences"] else []),
-        *(breakdown(figures, by) for by in figures["breakdowns"]),
+    return [
+        table_of(title_of(figures), headline, bold=bold, best=BEST),
+        table_of("Further figures", further, bold=bold, best=BEST),
     ]
-    notes = {title: [f"{sentence}." for sentence in writer(figures)] for title, writer in NOTES.items()}
-    return Report(figures, tables, {title: sentences for title, sentences in notes.items() if sentences})
 
 
 def rating_headline(figures: Figures) -> str:
@@ -77,7 +84,7 @@ def splits_table(figures: Figures) -> Table:
 
 def differences_table(figures: Figures) -> Table:
     """Return our SRCC minus that of each baseline and of the best tool, on the images with both values."""
-    ours, fitted = _of(figures)[0]["name"], _not_held_out(figures)
+    ours, fitted = _of(figures)[0]["name"], not_held_out(figures)
     rows = [
         {
             "other scorer": name,
@@ -168,7 +175,7 @@ def _digits(key: str, interval: Figures) -> str:
     return ".2f" if key.startswith("rmse") and (interval["value"] or 0) >= 1 else ".3f"
 
 
-def _not_held_out(figures: Figures) -> list[str]:
+def not_held_out(figures: Figures) -> list[str]:
     """Return the scorers that were fitted on some of these images."""
     return [system["name"] for system in _of(figures) if any(system["fitted_on"].values())]
 
@@ -185,7 +192,7 @@ def _first(figures: Figures) -> Iterator[str]:
             f"The SRCC of {ours['name']} and its whole interval are below zero. If lower labels mean better quality, "
             "as for DMOS, add --lower-is-better"
         )
-    if fitted := _not_held_out(figures):
+    if fitted := not_held_out(figures):
         yield (
             f"Not held out: {', '.join(fitted)}. '{FITTED_ON}' is the number of images that a model, a tool "
             "curve or the prompts of the scorer were fitted on. Expect lower agreement on new images"
