@@ -119,6 +119,8 @@ examples:
   agenticiqa report runs/live --html report.html                 a page that opens from disk, without a server
   agenticiqa report runs/live runs/other --html both.html        several runs, each compared with the first
   agenticiqa report runs/live --latex table.tex --csv table.csv  the table of results in two formats
+  agenticiqa report runs/all --plot scatter.pdf --plot-intervals srcc.pdf
+      figures for a paper; runs/all may have the runs of several scorers
   agenticiqa report scores.jsonl --html sheet.html               the contact sheet of saved results of assess
 """
 DATASETS_EXAMPLES = """\
@@ -319,6 +321,23 @@ class ReportOptions(LoggedOptions, TableOptions):
     csv: Annotated[
         Path | None,
         replace(CSV, help="write the table as CSV, unrounded, with the ends of the intervals (-: stdout)"),
+    ] = None
+    plot: Annotated[
+        Path | None,
+        Option(
+            "--plot FILE",
+            "draw scores against MOS with the fitted curve for a paper (.pdf, .svg or .png): one column wide, or for "
+            "several runs one page",
+            writes=Writes.FILE,
+        ),
+    ] = None
+    plot_intervals: Annotated[
+        Path | None,
+        Option(
+            "--plot-intervals FILE",
+            "draw the SRCC of each scorer, or of each of several runs, with its interval (.pdf, .svg or .png)",
+            writes=Writes.FILE,
+        ),
     ] = None
 
 

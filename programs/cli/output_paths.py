@@ -41,11 +41,14 @@ class Place(NamedTuple):
 
 
 class Output(NamedTuple):
-    """An output: its name in messages, its path (``None`` if not requested), and the function that makes its text."""
+    """An output: its name in messages, its path (``None`` if not requested), and the function that makes its content.
+
+    Only a text can go to stdout.
+    """
 
     name: str
     path: Path | str | None
-    make: Callable[[], str]
+    make: Callable[[], str | bytes]
 
 
 def check_outputs(
@@ -148,11 +151,11 @@ def write_all(outputs: Iterable[Output]) -> list[bool]:
         if path is None:
             continue
         try:
-            text = make()
-            if is_stdout(path):
-                sys.stdout.write(text)
+            content = make()
+            if isinstance(content, str) and is_stdout(path):
+                sys.stdout.write(content)
             else:
-                write_atomically(path, text)
+                write_atomically(path, content)
         except OSError as error:
             print_error(f"{printable_path(path)}: cannot be written ({reason_of(error)})")
             done.append(False)
