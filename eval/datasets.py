@@ -223,7 +223,10 @@ def refuse_unusable(files: NamedFiles, labels: Sequence[LabeledImage], places: S
     for label, place in zip(labels, places, strict=True):
         earlier = first.setdefault((label.image, label.reference), place)
         if earlier != place:
-            raise UserError(f"{title}: {place}: {label.name} is already in {earlier}; remove one of the two rows")
+            raise UserError(
+                f"{title}: {place}: {label.name} is already in {earlier}; remove one of the two rows, or if each row is "
+                "one rating, add a column rater"
+            )
     wanted = dict.fromkeys(file for label in labels for file in (label.image, label.reference) if file)
     missing = [file for file in wanted if not os.path.isfile(file)]
     if missing:

@@ -29,9 +29,9 @@ from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
 
 OUT_HELP = "file to write (default: %(default)s)"
 DATA_HELP = (
-    "a table (.csv, .tsv, .jsonl, .parquet) with the columns image and mos, or a folder with labels.csv or "
-    "metadata.csv. Also a folder saved with save_to_disk() of Hugging Face datasets, hub:OWNER/NAME@REVISION, or the "
-    "NAME of a public data set (see `agenticiqa datasets`)"
+    "a table (.csv, .tsv, .xlsx, .json, .jsonl, .parquet) with the columns image and mos, or a folder with labels.csv "
+    "or metadata.csv. Also a folder saved with save_to_disk() of Hugging Face datasets, hub:OWNER/NAME@REVISION, or "
+    "the NAME of a public data set (see `agenticiqa datasets`)"
 )
 SEVERAL_HELP = "Several tables with a column rater, one per person, are merged into MOS"
 EVALUATE_EXAMPLES = """\

@@ -21,7 +21,7 @@ from agenticiqa.eval.datasets import (
     score_of,
 )
 from agenticiqa.eval.labels.embedded import file_of
-from agenticiqa.eval.labels.raters import Panel, merged
+from agenticiqa.eval.labels.raters import Panel, Placed, merged
 from agenticiqa.eval.labels.sources import Cells, Source, open_rows, open_source
 from agenticiqa.eval.names import plain
 from agenticiqa.programs.errors import UserError
@@ -45,6 +45,11 @@ DMOS = "dmos"
 NO_REFERENCE = "none"  # the value in place of a column name
 REFERENCE_COLUMN = "reference column"  # key in a row for the name of that column
 SCORE = "score of "  # before the name of a column of scores, its key in a row
+RATERS = (  # names of columns that hold raters if a table has several rows for an image
+    *("raterid", "raterno", "worker", "workerid", "annotator", "annotatorid", "user", "userid", "observer"),
+    *("observerid", "participant", "participantid", "subject", "subjectid", "evaluator", "evaluatorid"),
+)
+PERHAPS_RATER = "perhaps rater"  # key in a row for the value of such a column
 OTHERS = ("mos_std", "raters", "rater", "repeat", "distortion", "level", "split", "source", "content", "generator")
 # Names of columns that are ignored, but look like one of the above.
 LIKE_REFERENCE = re.compile(
@@ -87,6 +92,8 @@ def columns_of(title: str, cells: Cells, declared: Declared) -> Mapping[str, str
         raise UserError(f"{title}: the file is empty; add a header with the columns image and mos, and rows")
     by_name = {plain(name): name for name in reversed(header)}
     columns = {name: by_name[plain(name)] for name in OTHERS if plain(name) in by_name}
+    if "rater" not in columns and (raters := [by_name[name] for name in RATERS if name in by_name]):
+        columns[PERHAPS_RATER] = raters[0]
     references = [name for name in header if REFERENCE.fullmatch(plain(name))]
     references.sort(key=lambda name: plain(name) != "reference")
     taken = (*references, columns.get("source"))
@@ -191,6 +198,7 @@ def read_own(source: Source, declared: Declared, split: str | None = None) -> tu
         )
     files = NamedFiles(source.title, source.folder)
     of_split = chosen_split(source.title, scored, split, lambda placed: placed[1].get("split"))
+    of_split = _with_raters(source.title, of_split)
     of_split, panel = merged(source.title, of_split, keep_all=declared.keep_raters)
     for rater in panel.left_out:
         why = f"the ratings of {rater.name} are not used: no clear agreement with others or oneself ({rater.figures})"
@@ -207,6 +215,21 @@ def read_own(source: Source, declared: Declared, split: str | None = None) -> tu
     if declared.lower_is_better:
         labels = [replace(x, mos=scale.low + scale.high - x.mos) for x in labels]
     return labels, panel
+
+
+def _with_raters(title: str, rows: Sequence[Placed]) -> Sequence[Placed]:
+    """Return the rows with the raters of a column with another name, if an image has several rows."""
+    images = [(row.get("image"), row.get("reference")) for _, row in rows]
+    if not any(PERHAPS_RATER in row for _, row in rows) or len({*images}) == len(images):
+        return rows
+    logger.warning(
+        "%s: each of %d rows is taken for one rating of one of %d images; name the column rater to confirm it",
+        title,
+        len(rows),
+        len({*images}),
+    )
+    renamed = {PERHAPS_RATER: "rater"}
+    return [(place, {renamed.get(name, name): text for name, text in row.items()}) for place, row in rows]
 
 
 class _Named(NamedTuple):
@@ -233,7 +256,7 @@ def _named(source: Source, declared: Declared, split: str | None) -> Iterator[_N
             continue
         columns = columns_of_keys[header]
         values = {name: cells.get(column) for name, column in columns.items()}
-        texts = {name: text for name in ("mos", *OTHERS) if (text := text_of(values.get(name)))}
+        texts = {name: text for name in ("mos", PERHAPS_RATER, *OTHERS) if (text := text_of(values.get(name)))}
         texts |= {SCORE + column: text_of(cells[column]) for column in declared.scores}
         if split not in (None, texts.get("split")):
             yield _Named(place, texts, {})

@@ -38,6 +38,16 @@ def sheet_rows(folder: Path, files: Sequence[str], columns: Sequence[str], sheet
     Raises UserError without openpyxl.
     """
     (path,) = (folder / file for file in files)
+    lines = sheet_lines(path, sheet)
+    header = next((at for at, line in enumerate(lines) if set(columns) <= set(line)), None)
+    if header is None:
+        raise KeyError(f"no line has the columns {', '.join(columns)}")
+    rows = [dict(zip(lines[header], line, strict=True)) for line in lines[header + 1 :]]
+    return [row for row in rows if any(row[column] is not None for column in columns)]
+
+
+def sheet_lines(path: Path, sheet: str | None = None) -> list[tuple[Any, ...]]:
+    """Return the lines of an Excel sheet (default: the first). Raises UserError without openpyxl, and ValueError."""
     try:
         from openpyxl import load_workbook
     except ImportError as error:
@@ -49,14 +59,9 @@ def sheet_rows(folder: Path, files: Sequence[str], columns: Sequence[str], sheet
     except BadZipFile as error:
         raise ValueError(f"{path.name} is not an .xlsx file") from error
     try:
-        lines = list(book[sheet or book.sheetnames[0]].iter_rows(values_only=True))
+        return list(book[sheet or book.sheetnames[0]].iter_rows(values_only=True))
     finally:
         book.close()
-    header = next((at for at, line in enumerate(lines) if set(columns) <= set(line)), None)
-    if header is None:
-        raise KeyError(f"no line has the columns {', '.join(columns)}")
-    rows = [dict(zip(lines[header], line, strict=True)) for line in lines[header + 1 :]]
-    return [row for row in rows if any(row[column] is not None for column in columns)]
 
 
 def mat_rows(folder: Path, files: Sequence[str], variables: Sequence[str]) -> list[Cells]:
