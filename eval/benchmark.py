@@ -171,12 +171,13 @@ def evaluate(
     data = _labels(task, root, split, partial, columns_scored(scorers.values()))
     folder = None if out is None else Path(out)
     results: dict[str, Evaluation] = {}
-    for name, each in scorers.items():
-        if not isinstance(each, AgenticIQA):
-            each = scorer_of(each, lower_is_better, shorter_side, name or None).on(data.labels)
+    for name, given in scorers.items():
+        assessed_by: AgenticIQA | Scorer = given
+        if not isinstance(given, AgenticIQA):
+            assessed_by = scorer_of(given, lower_is_better, shorter_side, name or None).on(data.labels)
         place = folder / folder_name(name) if folder and len(scorers) > 1 else folder
         with within(current().limits.beside(limits)):
-            results[name] = _evaluated(each, data, split, query, place, workers, watch)
+            results[name] = _evaluated(assessed_by, data, split, query, place, workers, watch)
     if len(results) == 1:
         return next(iter(results.values()))
     runs = [rating_scores(result.rows, name) for name, result in results.items()]
@@ -193,7 +194,7 @@ def _scorers(program: Any) -> Mapping[str, Any]:
     if not program:
         raise UserError("the dict of scorers is empty: give at least one scorer, or scores by image")
     are_scores = all(value is None or isinstance(value, numbers.Real) for value in program.values())
-    return {"": program} if are_scores else program
+    return {"": program} if are_scores else {str(name): scorer for name, scorer in program.items()}
 
 
 def _evaluated(

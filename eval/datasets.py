@@ -224,8 +224,8 @@ def refuse_unusable(files: NamedFiles, labels: Sequence[LabeledImage], places: S
         earlier = first.setdefault((label.image, label.reference), place)
         if earlier != place:
             raise UserError(
-                f"{title}: {place}: {label.name} is already in {earlier}; remove one of the two rows, or if each row is "
-                "one rating, add a column rater"
+                f"{title}: {place}: {label.name} is already in {earlier}; remove one of the two rows, or if each row "
+                "is one rating, add a column rater"
             )
     wanted = dict.fromkeys(file for label in labels for file in (label.image, label.reference) if file)
     missing = [file for file in wanted if not os.path.isfile(file)]

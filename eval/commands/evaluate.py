@@ -141,9 +141,11 @@ def run(args: EvaluateOptions) -> int:
         for task in tasks
     }
     every = [each for of_task in runs.values() for each in of_task]
-    together = args.out / "combined.json" if args.out and len(tasks) > 1 else None
-    written = [file for each in every for file in files_of(each.out)]
-    check_outputs(args, jobs, config, written=[*written, together] if together else written)
+    together = args.out / "combined.json" if args.out and len(tasks) > 1 and len(programs) == 1 else None
+    written = [file for each in every for file in (*files_of(each.out), each.task_out / "report.json")]
+    if together:
+        written.append(together)
+    check_outputs(args, jobs, config, written=dict.fromkeys(written))
     for each in every:
         refuse_other_run(each.out, each.description)
     outcomes = {task: [_evaluated(each) for each in of_task] for task, of_task in runs.items()}
@@ -283,7 +285,8 @@ def _report(run: _TaskRun, measured: Mapping[str, Any]) -> None:
     """Write the report, and print its first tables."""
     report, by = rating_report(measured), run.args.by
     tables = [] if run.is_one_of_several else [*report.tables[:2]]
-    tables += report.tables[2:3] if run.splits else []
+    if run.splits:
+        tables.append(report.tables[2])
     if by and by in measured["breakdowns"]:
         tables.append(breakdown(measured, by))
     if run.is_one_of_several:  # the comparison shows all scorers in one table

@@ -44,12 +44,11 @@ MOS = ("mos", "score", "meanopinionscore", "opinionscore", "opinion", "rating", 
 DMOS = "dmos"
 NO_REFERENCE = "none"  # the value in place of a column name
 REFERENCE_COLUMN = "reference column"  # key in a row for the name of that column
-SCORE = "score of "  # before the name of a column of scores, its key in a row
 RATERS = (  # names of columns that hold raters if a table has several rows for an image
     *("raterid", "raterno", "worker", "workerid", "annotator", "annotatorid", "user", "userid", "observer"),
     *("observerid", "participant", "participantid", "subject", "subjectid", "evaluator", "evaluatorid"),
 )
-PERHAPS_RATER = "perhaps rater"  # key in a row for the value of such a column
+PERHAPS_RATER = "perhaps_rater"  # key in a row for the value of such a column
 OTHERS = ("mos_std", "raters", "rater", "repeat", "distortion", "level", "split", "source", "content", "generator")
 # Names of columns that are ignored, but look like one of the above.
 LIKE_REFERENCE = re.compile(
@@ -204,8 +203,11 @@ def read_own(source: Source, declared: Declared, split: str | None = None) -> tu
         why = f"the ratings of {rater.name} are not used: no clear agreement with others or oneself ({rater.figures})"
         logger.warning("%s: %s; to use them, add --keep-raters", source.title, why)
     chosen = _with_references(files, of_split, _by_column(named), declared)
+    given = {row.place: row.scores for row in named}
     labels = [
-        replace(labeled(files, place, row), name=row.get("name") or place, scores=_scores(source.title, place, row))
+        replace(
+            labeled(files, place, row), name=row.get("name") or place, scores=_scores(source.title, place, given[place])
+        )
         for place, row in chosen
     ]
     refuse_unusable(files, labels, [place for place, _ in chosen])
@@ -236,11 +238,13 @@ class _Named(NamedTuple):
     """A row as texts under the column names of ``labels.csv``, without absent cells.
 
     ``others`` has the images in columns without a role, by column: the path, or ``None`` for an embedded image.
+    ``scores`` are the cells with scores of metrics, by column.
     """
 
     place: str
     texts: dict[str, str]
     others: Paths
+    scores: dict[str, str]
 
 
 def _named(source: Source, declared: Declared, split: str | None) -> Iterator[_Named]:
@@ -257,16 +261,16 @@ def _named(source: Source, declared: Declared, split: str | None) -> Iterator[_N
         columns = columns_of_keys[header]
         values = {name: cells.get(column) for name, column in columns.items()}
         texts = {name: text for name in ("mos", PERHAPS_RATER, *OTHERS) if (text := text_of(values.get(name)))}
-        texts |= {SCORE + column: text_of(cells[column]) for column in declared.scores}
+        scores = {column: text_of(cells[column]) for column in declared.scores}
         if split not in (None, texts.get("split")):
-            yield _Named(place, texts, {})
+            yield _Named(place, texts, {}, scores)
             continue
         used = [column for name, column in columns.items() if name != "source"]
         likely = [column for column in header if column not in used and is_like_image(cells[column])]
         texts |= _files(values, f"{source.title}: {place}")
         if "reference" in texts:
             texts[REFERENCE_COLUMN] = columns["reference"]
-        yield _Named(place, texts, {column: _path_of(cells[column]) for column in likely})
+        yield _Named(place, texts, {column: _path_of(cells[column]) for column in likely}, scores)
 
 
 def _files(values: Cells, where: str) -> dict[str, str]:
@@ -356,9 +360,8 @@ def _has_other_images(files: NamedFiles, rows: Sequence[tuple[str, Mapping[str, 
     return False
 
 
-def _scores(title: str, place: str, row: Mapping[str, str]) -> dict[str, float]:
-    """Return the scores of a row by column, without absent ones."""
-    cells = {name.removeprefix(SCORE): cell for name, cell in row.items() if name.startswith(SCORE)}
+def _scores(title: str, place: str, cells: Mapping[str, str]) -> dict[str, float]:
+    """Return the scores in the cells of a row by column, without absent ones."""
     scores = {name: score_of(title, place, name, cell) for name, cell in cells.items()}
     return {name: score for name, score in scores.items() if score is not None}
 

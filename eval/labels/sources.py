@@ -16,6 +16,7 @@ from typing import Any
 
 from agenticiqa.configs.user_files import open_regular, open_text
 from agenticiqa.configs.yaml_json import json_value, json_values
+from agenticiqa.eval.labels.sheets import sheet_lines
 from agenticiqa.programs.batch.csv_table import read_csv
 from agenticiqa.programs.errors import UserError
 
@@ -181,8 +182,6 @@ def _whole_json_rows(path: Path) -> Iterator[tuple[str, Cells]]:
 
 def _sheet_rows(path: Path) -> Iterator[tuple[str, Cells]]:
     """Yield the rows of an Excel file's first sheet below its first line with a text."""
-    from agenticiqa.eval.tasks.readers import sheet_lines  # an import of scipy.io
-
     header: list[str] = []
     for number, line in enumerate(sheet_lines(path), 1):
         if not header:

@@ -31,7 +31,7 @@ PANELS = 3  # in a row
 PANEL_HEIGHT = 2.6  # inches
 ROW, AXIS = 0.2, 0.6  # inches of a line of intervals, and of the axis below
 MOST_DRAWN = 2000  # points that a vector file has as shapes
-STYLE: dict[str, Any] = {
+STYLE: Any = {  # Any, because matplotlib types the names one by one
     **{"font.size": 8, "font.family": "sans-serif", "font.sans-serif": ["Arial", "Liberation Sans", "DejaVu Sans"]},
     **{"axes.linewidth": 0.6, "xtick.major.width": 0.6, "ytick.major.width": 0.6, "axes.titlesize": 8},
     **{"pdf.fonttype": 42, "svg.hashsalt": "plot", "text.parse_math": False},
@@ -68,16 +68,16 @@ def scatter_plot(runs: Sequence[KeptRun]) -> "Figure":
 
 def interval_plot(figures: Sequence[tuple[str, Interval]], axis: str) -> "Figure":
     """Draw values with their 95 % intervals, one below the other; ``axis`` names them. Absent values are left out."""
-    known = [(name, interval) for name, interval in figures if interval.value is not None]
+    lines = [(name, interval, value) for name, interval in figures if (value := interval.value) is not None]
     with _style():
-        figure = _figure(COLUMN, ROW * max(1, len(known)) + AXIS)
+        figure = _figure(COLUMN, ROW * max(1, len(lines)) + AXIS)
         axes = figure.add_subplot(xlabel=f"{axis} (95 % interval)")
-        for place, (_, interval) in enumerate(known):
+        for place, (_, interval, _) in enumerate(lines):
             if interval.low is not None and interval.high is not None:
                 axes.hlines(place, interval.low, interval.high, color=GRAY, linewidth=1.2)
-        axes.scatter([interval.value for _, interval in known], range(len(known)), s=14, color=BLUE, zorder=3)
-        axes.set_yticks(range(len(known)), [without_controls(name) for name, _ in known])
-        axes.set_ylim(len(known) - 0.5, -0.5)
+        axes.scatter([value for _, _, value in lines], range(len(lines)), s=14, color=BLUE, zorder=3)
+        axes.set_yticks(range(len(lines)), [without_controls(name) for name, _, _ in lines])
+        axes.set_ylim(len(lines) - 0.5, -0.5)
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(axis="x", linewidth=0.3)
     return figure

@@ -84,7 +84,7 @@ def splits_table(figures: Figures) -> Table:
 
 def differences_table(figures: Figures) -> Table:
     """Return our SRCC minus that of each baseline and of the best tool, on the images with both values."""
-    ours, fitted = _of(figures)[0]["name"], not_held_out(figures)
+    ours, fitted = _of(figures)[0]["name"], _not_held_out(figures)
     rows = [
         {
             "other scorer": name,
@@ -175,9 +175,18 @@ def _digits(key: str, interval: Figures) -> str:
     return ".2f" if key.startswith("rmse") and (interval["value"] or 0) >= 1 else ".3f"
 
 
-def not_held_out(figures: Figures) -> list[str]:
+def _not_held_out(figures: Figures) -> list[str]:
     """Return the scorers that were fitted on some of these images."""
     return [system["name"] for system in _of(figures) if any(system["fitted_on"].values())]
+
+
+def about_held_out(figures: Figures) -> Iterator[str]:
+    """Yield a sentence, without its full stop, if scorers were fitted on some of these images."""
+    if fitted := _not_held_out(figures):
+        yield (
+            f"Not held out: {', '.join(fitted)}. '{FITTED_ON}' is the number of images that a model, a tool "
+            "curve or the prompts of the scorer were fitted on. Expect lower agreement on new images"
+        )
 
 
 def _first(figures: Figures) -> Iterator[str]:
@@ -192,11 +201,7 @@ def _first(figures: Figures) -> Iterator[str]:
             f"The SRCC of {ours['name']} and its whole interval are below zero. If lower labels mean better quality, "
             "as for DMOS, add --lower-is-better"
         )
-    if fitted := not_held_out(figures):
-        yield (
-            f"Not held out: {', '.join(fitted)}. '{FITTED_ON}' is the number of images that a model, a tool "
-            "curve or the prompts of the scorer were fitted on. Expect lower agreement on new images"
-        )
+    yield from about_held_out(figures)
     remark = f"too few: at least {FEWEST_CONTENTS} are needed"
     if figures["contents"] >= FEWEST_CONTENTS:
         remark = "in simulations, such intervals held the true value in 87 to 98 % of the cases"

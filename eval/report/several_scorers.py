@@ -6,7 +6,7 @@ from typing import Any
 
 from agenticiqa.eval.intervals import Interval
 from agenticiqa.eval.report.model import Report
-from agenticiqa.eval.report.rating_tables import Figures, not_held_out, scorer_tables
+from agenticiqa.eval.report.rating_tables import Figures, about_held_out, scorer_tables
 from agenticiqa.eval.report.run_differences import SENTENCES, Difference, difference_table, differences
 from agenticiqa.eval.report.run_scores import RunScores
 
@@ -46,5 +46,4 @@ def _notes(figures: Figures) -> Iterator[str]:
     for system in figures["systems"]:
         if system["unscored"]:
             yield f"{system['name']} has no score for {system['unscored']} of {figures['images']} images."
-    if fitted := not_held_out(figures):
-        yield f"Not held out: {', '.join(fitted)} was fitted on some of these images. Expect less on new images."
+    yield from (f"{sentence}." for sentence in about_held_out(figures))

@@ -4,8 +4,9 @@ They are a column of the labels (``column:NAME``), a table of images and scores 
 ``file:TABLE:COLUMN``), or values in memory. A minus before the name of a column says that lower is better.
 """
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import takewhile
+from itertools import islice, takewhile
 from pathlib import Path, PureWindowsPath
 from typing import Any, NamedTuple
 
@@ -16,6 +17,8 @@ from agenticiqa.eval.names import plain
 from agenticiqa.eval.scorers.scorer import Scorer
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.names import folded
+
+logger = logging.getLogger(__name__)
 
 COLUMN, FILE = "column:", "file:"
 LOWER = "-"  # before the name of a column
@@ -114,6 +117,8 @@ def joined(title: str, scores: Sequence[Named], labels: Sequence[LabeledImage]) 
                     "the names"
                 )
         found.append(next(iter(values), None))
+    if by_ends := [(name, label.image) for name, label in images.items() if _fit(name, label) < len(_parts(name))]:
+        logger.warning("%s: names are compared by their ends: %s is taken for %s", title, *by_ends[0])
     return found
 
 
@@ -180,4 +185,4 @@ def _equal(first: Sequence[str], second: Sequence[str]) -> int:
 
 
 def _listed(values: Iterable[float | None]) -> str:
-    return " and ".join("none" if value is None else f"{value:g}" for value in [*values][:EXAMPLES])
+    return " and ".join("none" if value is None else f"{value:g}" for value in islice(values, EXAMPLES))

@@ -35,12 +35,9 @@ class ScorerFault(ImageError):
         kind: What equal faults have in common: the type of the exception and its place.
     """
 
-    def __init__(self, scorer: str, error: Exception, image: str) -> None:
-        place = _place_of(error)
-        self.fault = f"{type(error).__name__}: {error}{f' ({place})' if place else ''}"
-        self.kind = type(error).__name__, place
-        super().__init__(f"{scorer} failed: {self.fault}", image)
-        self.__cause__ = error  # the row names it
+    def __init__(self, problem: str, image: str = "", fault: str = "", kind: tuple[str, str] = ("", "")) -> None:
+        super().__init__(problem, image)
+        self.fault, self.kind = fault, kind
 
 
 @dataclass
@@ -121,7 +118,7 @@ class Scorer:
             return error
         except Exception as error:  # an error in external code; only this image fails
             logger.info("%s: %s failed", job.name, self.name, exc_info=True)
-            return ScorerFault(self.name, error, job.name)
+            return _fault_of(error, self.name, job.name)
 
     def _row(self, job: Job) -> dict[str, Any]:
         started = time.perf_counter()
@@ -154,6 +151,15 @@ class Scorer:
         if score is None:
             raise NoScore(f"{self.name} has no score for this image")
         return score
+
+
+def _fault_of(error: Exception, scorer: str, image: str) -> ScorerFault:
+    """Return an exception as a fault; its row has the name of the exception."""
+    place, kind = _place_of(error), type(error).__name__
+    fault = f"{kind}: {error}{f' ({place})' if place else ''}"
+    made = ScorerFault(f"{scorer} failed: {fault}", image, fault, (kind, place))
+    made.__cause__ = error
+    return made
 
 
 def _place_of(error: Exception) -> str:

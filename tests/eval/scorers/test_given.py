@@ -2,6 +2,7 @@
 
 import csv
 import json
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from agenticiqa.eval.cli import main
 from agenticiqa.eval.datasets import LabeledImage
 from agenticiqa.eval.labels.own_data import read_labels
 from agenticiqa.eval.scorers.given import Named, joined
+from agenticiqa.eval.scorers.scorer import ScorerFault
 from agenticiqa.programs.errors import UserError
 from support.files import report_of, rows_of
 
@@ -75,7 +77,7 @@ def labels_named(*names: str) -> list[LabeledImage]:
     return [LabeledImage.of(name, 3.0) for name in names]
 
 
-def test_names_of_other_folders_do_not_fit() -> None:
+def test_names_of_other_folders_do_not_fit(caplog: pytest.LogCaptureFixture) -> None:
     def found(*names: str, labels: tuple[str, ...]) -> list[float | None]:
         return joined("t", [Named(name, float(place)) for place, name in enumerate(names)], labels_named(*labels))
 
@@ -83,6 +85,9 @@ def test_names_of_other_folders_do_not_fit() -> None:
     assert found("train/x.png", labels=("test/x.png",)) == [None]
     assert found(r"C:\data\a\X.png", labels=("a/x.png",)) == [0]
     assert found("/mnt/a/x.png", "/mnt/b/x.png", labels=("/home/b/x.png",)) == [1]
+    caplog.clear()
+    assert found("img/x.png", labels=("x.png",)) == [0]
+    assert "names are compared by their ends: img/x.png is taken for x.png" in caplog.text
     with pytest.raises(UserError, match=r"x.png fits several images, a/x.png and b/x.png"):
         found("x.png", labels=("a/x.png", "b/x.png"))
     with pytest.raises(UserError, match=r"x.png has several scores, 0 and 1"):
@@ -178,6 +183,11 @@ def test_a_fault_in_a_scorer_ends_the_run_and_names_the_line(
     errors = capsys.readouterr().err
     assert errors.count("(own_later.py, line 2)") == 10
     assert "4 more failed; each row of the results has its reason" in errors
+
+
+def test_a_fault_can_come_from_another_process() -> None:
+    fault = pickle.loads(pickle.dumps(ScorerFault("f failed: KeyError: 1", "a.png", "KeyError: 1", ("KeyError", ""))))
+    assert (str(fault), fault.fault, fault.kind) == ("a.png: f failed: KeyError: 1", "KeyError: 1", ("KeyError", ""))
 
 
 @pytest.mark.parametrize("name", ["own.score", "own.py", "own"])
