@@ -13,7 +13,7 @@ from agenticiqa.eval.tasks.labeled_set import LabeledSet, labeled_images, names_
 from agenticiqa.programs.cli.output_paths import refuse_inputs
 from agenticiqa.programs.cli.printable import print_error
 from agenticiqa.programs.errors import UserError
-from agenticiqa.programs.scale.names import is_shard_folder
+from agenticiqa.programs.images.own import is_shard_folder
 
 OF_A_ROW = {"image", "query"}  # keys that every row of a finished run has, and labels never have
 

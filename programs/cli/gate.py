@@ -18,8 +18,7 @@ from agenticiqa.programs.cli.printable import json_text, print_error, print_note
 from agenticiqa.programs.cli.status import BELOW, OK, SOME_FAILED, USAGE
 from agenticiqa.programs.cli.views import View, files_of, json_of, print_tables, writes_files
 from agenticiqa.programs.errors import UserError
-from agenticiqa.programs.images import path_of
-from agenticiqa.programs.images.files import one_line, sha256_of
+from agenticiqa.programs.images.files import one_line
 from agenticiqa.programs.images.finding import OWN
 from agenticiqa.programs.images.names import paths_named
 from agenticiqa.programs.page.table import Table, data_table
@@ -41,7 +40,7 @@ def run(args: GateOptions) -> int:
             raise UserError("--adapter does not apply to results of assess, which have scores already: leave it out")
         return _run_on_results(policy, shards, args)
     workers = args.workers or available_cores()
-    inputs = find_jobs(args.images, DEFAULT_QUERY)
+    inputs = find_jobs(args.images, DEFAULT_QUERY, column=args.image_column)
     print_error(*inputs.not_assessed)
     if not inputs.jobs:
         return USAGE
@@ -139,7 +138,8 @@ def verdicts(results: Sequence[GateResult]) -> Table:
 
 def sheet_text(page: Path, results: Sequence[GateResult], jobs: Sequence[Job]) -> str:
     """Return the page of the results of these jobs, the refused ones first, filtered by reason. Raises OSError."""
-    from agenticiqa.programs.cli import overview  # an import of DSPy
+    from agenticiqa.programs.batch.plan_run import hash_of  # an import of DSPy
+    from agenticiqa.programs.cli import overview
     from agenticiqa.programs.page.entry import VERDICTS, Entry, SheetCard
 
     pairs = [*zip(jobs, results, strict=False)]  # fewer results after Ctrl-C
@@ -147,19 +147,11 @@ def sheet_text(page: Path, results: Sequence[GateResult], jobs: Sequence[Job]) -
     for job, result in sorted(pairs, key=lambda pair: pair[1].accepted):
         values = [(name.replace("_", " "), value) for name, value in result.measured.items() if value is not None]
         measured = ", ".join(f"{name} {round(value, 2):g}" for name, value in values)
-        entry = Entry(result.image, _sha256(job), None, shown={"measured": measured} if measured else {})
+        sha256 = hash_of(job.image) or one_line(job.name)  # the name for an unreadable file, which has no picture
+        entry = Entry(result.image, sha256, None, shown={"measured": measured} if measured else {})
         cards[job] = SheetCard(entry, _verdict(result), _why(result), [*result.reasons] or ["accepted"])
     accepted = sum(result.accepted for _, result in pairs)
     return overview.sheet_text(page, cards, f"Accepted photos: {accepted} of {len(pairs)}", template=VERDICTS)
-
-
-def _sha256(job: Job) -> str:
-    """Return the hash of a file, or of the name of an unreadable file, so that the sheet shows no picture."""
-    try:
-        path = path_of(job.image)
-        return sha256_of(path) if path else one_line(job.name)
-    except OSError:
-        return one_line(job.name)
 
 
 def _status(results: Sequence[GateResult]) -> int:

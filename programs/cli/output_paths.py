@@ -14,6 +14,7 @@ from agenticiqa.programs.cli.streams import reason_of
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images import path_of
 from agenticiqa.programs.images.files import make_folder, printable_path, write_atomically
+from agenticiqa.programs.images.sources import StoredImage
 
 if TYPE_CHECKING:  # light commands have no configuration
     from agenticiqa.configs import Config
@@ -66,7 +67,8 @@ def check_outputs(
     """
     _refuse_two_on_stdout(args)
     sources = [source for job in jobs for source in (job.image, job.reference) if source is not None]
-    refuse_inputs(args, filter(None, map(path_of, sources)), config, written=written)
+    files = (source.place[0] if isinstance(source, StoredImage) else path_of(source) for source in sources)
+    refuse_inputs(args, filter(None, files), config, written=written)
     outputs = [*_places(args), *_written(args, written)]
     for number, output in enumerate(outputs):
         place = printable_path(output.name)

@@ -1,4 +1,4 @@
-"""Mark the pictures that this program writes, and recognize them, so that they are not assessed as photos."""
+"""Mark the pictures that this program writes, and recognize them and its results, so that none is assessed."""
 
 import io
 import os
@@ -10,6 +10,7 @@ from PIL.ExifTags import Base as ExifTag
 MADE_BY = "AgenticIQA"  # the Software entry of a PNG's text and of the Exif of other formats
 SUFFIXES = (".png", ".webp", ".jpg", ".jpeg")
 QUALITY = 70  # quality of WebP, 0 to 100
+RUN = "_run.json"  # the settings in a folder of shards of results
 SEARCHED = 512  # bytes at each end of a file: Pillow writes a PNG's text and a JPEG's Exif first, a WebP's Exif last
 
 
@@ -52,3 +53,8 @@ def is_own(path: Path, image: str = "") -> bool:
     if head.startswith(b"\xff\xd8"):
         return not image and f"\0{MADE_BY}\0".encode() in head
     return f"tEXtSoftware\0{MADE_BY}".encode() in head and (not image or f"tEXtImage\0{image}".encode() in head)
+
+
+def is_shard_folder(place: str | Path) -> bool:
+    """Return whether this is a folder of shards, with ``_run.json``; an address counts as one."""
+    return "://" in str(place) or os.path.isfile(os.path.join(place, RUN))

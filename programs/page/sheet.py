@@ -55,7 +55,8 @@ def contact_sheet(
 
 def link_to(image: str, page: Path) -> str | None:
     """Return the address of an image relative to the page that links to it; ``None`` if it is not a file."""
-    if image.startswith("<") and image.endswith(">"):
+    is_in_file = os.path.isfile(os.path.dirname(image)) or ("#" in image and not os.path.exists(image))
+    if (image.startswith("<") and image.endswith(">")) or "://" in image or is_in_file:
         return None
     try:
         path = os.path.relpath(os.path.abspath(image), os.path.abspath(page.parent))

@@ -3,12 +3,9 @@
 import os
 from pathlib import Path
 
-SUCCESS, RUN, PLAN = "_SUCCESS", "_run.json", "_plan.jsonl"
+from agenticiqa.programs.images.own import RUN, is_shard_folder
 
-
-def is_shard_folder(place: str | Path) -> bool:
-    """Return whether this is a folder of shards, with ``_run.json``; an address counts as one."""
-    return "://" in str(place) or os.path.isfile(os.path.join(place, RUN))
+SUCCESS, PLAN = "_SUCCESS", "_plan.jsonl"
 
 
 def written_in(place: str) -> list[Path]:

@@ -20,11 +20,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from agenticiqa.programs.batch.store import SavedLines, Store
+from agenticiqa.programs.data_sets.places import open_place
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import write_atomically
+from agenticiqa.programs.images.own import is_shard_folder
 from agenticiqa.programs.result_row import AssessedRow, Row
-from agenticiqa.programs.scale.names import is_shard_folder
-from agenticiqa.programs.scale.places import open_place
 
 STAMP = b"agenticiqa"
 READERS = 16  # footers that are read at a time
