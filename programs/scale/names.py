@@ -3,9 +3,13 @@
 import os
 from pathlib import Path
 
+import orjson
+
+from agenticiqa.programs.data_sets.kinds import is_address
 from agenticiqa.programs.images.own import RUN, is_shard_folder
 
 SUCCESS, PLAN = "_SUCCESS", "_plan.jsonl"
+OF_RESULTS = {"quality_score", "error"}  # keys of which every row of results has one
 
 
 def written_in(place: str) -> list[Path]:
@@ -17,8 +21,20 @@ def written_in(place: str) -> list[Path]:
 
 
 def holds_results(place: str | Path) -> bool:
-    """Return whether this is a folder of shards, or a file of JSON lines as ``assess --jsonl`` writes them."""
+    """Return whether this is a folder of shards, or a file of JSON lines as ``assess --jsonl`` writes them.
+
+    A file of JSON lines that only name images is a list of jobs. Raises UserError for an address that cannot be opened.
+    """
+    if is_address(str(place)):
+        from agenticiqa.programs.data_sets.places import open_place  # an import of fsspec
+
+        fs, path = open_place(str(place))
+        return bool(fs.exists(f"{path.rstrip('/')}/{RUN}"))
     if not os.path.isfile(place):
         return is_shard_folder(place)
     with open(place, "rb") as file:
-        return file.read(1) == b"{"
+        first = file.readline() if file.read(1) == b"{" else b""
+    try:
+        return bool(first) and bool(orjson.loads(b"{" + first).keys() & OF_RESULTS)
+    except ValueError:  # the reader of results names the line
+        return True

@@ -29,6 +29,8 @@ from support.data_sets import (
 from support.instant import InstantIQA, assessed_once
 from support.shards import png, write_tar
 
+COPIES = Path(__file__).resolve().parents[3] / "examples" / "copies"
+
 
 @pytest.fixture
 def album(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -242,3 +244,28 @@ print(len(find_jobs(['album'], '').jobs), [name for name in ('pyarrow', 'dataset
 """
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert ended.stdout == "5 []\n"
+
+
+@pytest.mark.slow
+def test_the_gate_of_a_data_set_and_of_its_results_agree(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    photos = {path.name: path.read_bytes() for path in sorted(COPIES.iterdir())[:6]}
+    write_tar(tmp_path / "a.tar", photos)
+    Path("policy.yaml").write_text("min_short_side: 100\nmin_effective_side: 150\nmin_jpeg_quality: 40\nmin_score: 2\n")
+    assert main(["assess", "a.tar", "--jsonl", "s.jsonl"]) == 0
+    assert main(["assess", "a.tar", "--parquet", "scores"]) == 0
+    verdicts = []
+    for place in ("a.tar", "s.jsonl", "scores"):
+        capsys.readouterr()
+        assert main(["gate", place, "--policy", "policy.yaml", "--csv", "-"]) == 4
+        verdicts.append([line.split(",")[:2] for line in sorted(capsys.readouterr().out.splitlines())])
+    assert verdicts[0] == verdicts[1] == verdicts[2]
+    assert {verdict for _, verdict in verdicts[0]} == {"accepted", "true", "false"}
+
+
+def test_a_list_of_paths_is_no_file_of_results(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    json_lines_of_paths(album)
+    assert main(["gate", "album/paths.jsonl", "--csv", "-"]) == 4
+    assert capsys.readouterr().out.count("small") == 5
