@@ -459,6 +459,7 @@ class ImageOptions(RunOptions):
         str | None, Option("--reference FILE", "compare all images with this pristine original"), IMAGES
     ] = None
     resize_reference: Annotated[bool, RESIZED, IMAGES, Keys((ImageKeys,), (IMAGES,))] = False
+    image_column: Annotated[str | None, IMAGE_COLUMN, IMAGES] = None
     save_maps: Annotated[Path | None, SAVE_MAPS, IMAGES] = None
 
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from agenticiqa.eval.cli import main as eval_main
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.batch.find_jobs import find_jobs
 from agenticiqa.programs.batch.plan_run import hash_of
@@ -269,3 +270,14 @@ def test_a_list_of_paths_is_no_file_of_results(album: Path, capsys: pytest.Captu
     json_lines_of_paths(album)
     assert main(["gate", "album/paths.jsonl", "--csv", "-"]) == 4
     assert capsys.readouterr().out.count("small") == 5
+
+
+def test_copies_in_a_data_set_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    copies = [path.read_bytes() for path in sorted(COPIES.iterdir())[:2]]
+    pq.write_table(pa.table({"photo": copies}), "copies.parquet")
+    words = ["compare", "copies.parquet", "--image-column", "photo", "--html", "copies.html", "--csv", "copies.csv"]
+    assert eval_main(words) == 0
+    page = Path("copies.html").read_text()
+    assert page.count('<img src="copies_files/') >= 2
+    assert f",{len(copies[0])}," in Path("copies.csv").read_text()
