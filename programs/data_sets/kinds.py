@@ -23,6 +23,7 @@ from agenticiqa.programs.errors import OfImage
 from agenticiqa.programs.images.finding import READ
 
 TAR, PARQUET = ".tar", ".parquet"
+PACKED_TAR = re.compile(r"\.(tar\.(gz|xz|bz2|zst|lz4)|tgz)$", re.IGNORECASE)  # recognized, and refused with a word
 LISTS = (".csv", ".jsonl")  # suffixes of files that name one image per row
 SPLIT, SPLITS = "state.json", "dataset_dict.json"  # the files of a split, and of a folder of splits
 
@@ -41,6 +42,8 @@ def kind_of(name: str) -> str:
     Without such a suffix, the first bytes of a local file decide.
     """
     suffix = os.path.splitext(name)[1].lower()
+    if PACKED_TAR.search(name):
+        return TAR
     if suffix in (TAR, PARQUET, *LISTS):
         return "" if os.path.isdir(name) else suffix
     if "://" in name or READ.fullmatch(suffix):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from agenticiqa.configs.user_files import MOST_BYTES, MOST_PLAIN_BYTES
-from agenticiqa.programs.data_sets.kinds import PARQUET, TAR
+from agenticiqa.programs.data_sets.kinds import PACKED_TAR, PARQUET, TAR
 from agenticiqa.programs.data_sets.places import NoImage, open_place
 from agenticiqa.programs.data_sets.tables import describe_table, read_rows
 from agenticiqa.programs.errors import ImageError
@@ -54,6 +54,8 @@ def images_in_tar(name: str, skipped: Counter[str], *, at_once: bool = False) ->
     counts images that cannot be assessed, as ``images.finding`` does in folders. Raises OSError, and TarError for a
     file that is damaged or cut short, after its readable images.
     """
+    if PACKED_TAR.search(name):
+        raise ImageError("compressed tar files are not read; decompress it first, for example with gunzip", name)
     fs, path = open_place(name)
     expected, seen, installed = _index_of(name), set[str](), installed_formats()
     with fs.open(path, "rb") as file, tarfile.open(fileobj=file, mode="r:") as tar:

@@ -190,6 +190,9 @@ def test_damaged_files_are_reported_after_their_images(album: Path, capsys: pyte
     assert third.startswith("album/tars/d.parquet: cannot be read (Parquet ")
     assert main(["assess", "album/tars", "--jsonl", "s.jsonl"]) == 1
     assert "\n" not in first + second + third
+    Path("a.tar.gz").write_bytes(b"")
+    [problem] = find_jobs(["a.tar.gz"], "Good?").problems
+    assert "a.tar.gz: compressed tar files are not read; decompress it first" in str(problem)
 
 
 @pytest.mark.parametrize(
