@@ -123,9 +123,12 @@ def checked_row(policy: GatePolicy, row: Mapping[str, Any]) -> GateResult:
 
 def lacking(policy: GatePolicy, row: Mapping[str, Any]) -> str:
     """Return the first field that a policy needs and the row of an assessed image lacks; empty if there is none."""
-    needed = [*(("width", "height") if policy.looks_at_files else ())]
-    needed += ["executor_evidence"] if policy.distortions else []
-    return next((name for name in needed if row.get(name) is None), "")
+    needed = {
+        "width": policy.looks_at_files,
+        "height": policy.looks_at_files,
+        "executor_evidence": bool(policy.distortions),
+    }
+    return next((name for name, is_needed in needed.items() if is_needed and row.get(name) is None), "")
 
 
 def add_assessment(
