@@ -141,7 +141,8 @@ def add_assessment(
         result.reasons["score"] = (
             "it has no score" if score is None else f"score {score:.2f} is below the minimum of {policy.min_score:g}"
         )
-    for items in (row["executor_evidence"]["distortion_analysis"] or {}).values():
+    evidence = row.get("executor_evidence") or {}  # a policy without distortions needs none
+    for items in (evidence.get("distortion_analysis") or {}).values():
         for item in items:
             least = distortions.get(item["type"])
             if least and SEVERITIES.index(item["severity"]) >= SEVERITIES.index(least):

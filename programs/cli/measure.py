@@ -16,7 +16,7 @@ from agenticiqa.programs.cli.printable import print_error
 from agenticiqa.programs.cli.status import OK, SOME_FAILED, USAGE
 from agenticiqa.programs.cli.views import View, show, writes_files
 from agenticiqa.programs.data_sets.kinds import holds_several
-from agenticiqa.programs.errors import ToolError, UserError
+from agenticiqa.programs.errors import AgenticIQAError, ToolError, UserError
 from agenticiqa.programs.images import name_of
 from agenticiqa.programs.images.files import one_line
 from agenticiqa.programs.page.table import Table, data_table, number
@@ -100,7 +100,7 @@ def _measured(tools: Sequence[Tool], job: Job) -> Measurement:
                 row[tool.name] = raw_value(tool, pixels, original)
             except ToolError as error:
                 errors.append(f"{tool.name}: {error}")
-    except UserError as error:
+    except AgenticIQAError as error:
         return {**row, "error": failure_text(job, error)}
     except MemoryError:
         errors.append("out of memory; try again with --workers 1")

@@ -284,3 +284,23 @@ def test_copies_in_a_data_set_are_compared(tmp_path: Path, monkeypatch: pytest.M
     page = Path("copies.html").read_text()
     assert page.count('<img src="copies_files/') >= 2
     assert f",{len(copies[0])}," in Path("copies.csv").read_text()
+
+
+def test_an_address_that_is_unreachable_fails_alone(
+    album: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    images_at_an_address(album)
+    fs, read = type(fsspec.filesystem("memory")), fsspec.filesystem("memory").cat_file
+
+    def unreachable(self: object, path: str, *args: object, **given: object) -> bytes:
+        if path.endswith("1.png"):
+            raise TimeoutError("no answer")
+        return bytes(read(path, **given))
+
+    monkeypatch.setattr(fs, "cat_file", unreachable)
+    images = "memory://images/*.png"
+    for command in (["assess", images, "--html", "sheet.html"], ["measure", "rms-contrast", images], ["gate", images]):
+        assert main(command) in (1, 4)
+        said = capsys.readouterr()
+        assert "1.png" in said.err + said.out
+        assert "could not be read in 3 tries (TimeoutError: no answer)" in said.err + said.out
