@@ -8,7 +8,6 @@ from pydantic import Field, PositiveInt, model_validator
 from agenticiqa.configs.schema import ConfigError, Section, read_model
 
 SHIPPED = "gate"
-FILE_CHECKS = "min_short_side, max_long_side, aspect, min_effective_side and min_jpeg_quality"
 
 
 class GatePolicy(Section):
@@ -45,7 +44,7 @@ class GatePolicy(Section):
 
     @property
     def looks_at_files(self) -> bool:
-        """Whether any of ``FILE_CHECKS`` is set; these need the file, not only a saved result."""
+        """Whether a condition on the file is set: its sides, its detail or its JPEG quality."""
         sides = (self.min_short_side, self.max_long_side, self.aspect, self.min_effective_side)
         return any(limit is not None for limit in (*sides, self.min_jpeg_quality))
 

@@ -7,7 +7,7 @@ import logging
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
@@ -26,6 +26,7 @@ MISSING_SHOWN = 3
 USUAL_SCALES = ((0.0, 1.0), (1.0, 5.0), (0.0, 100.0))
 OTHER_SCALES = ((0.0, 5.0), (1.0, 7.0), (1.0, 9.0), (1.0, 10.0), (0.0, 10.0), (1.0, 100.0))
 LEVEL_SCORES = {level.lower(): str(score) for level, score in LEVELS.items()}  # levels of ITU-R BT.500 and P.910
+ABSENT = ("", "nan", "none", "null", "na", "n/a", "<na>")  # cells of images that a metric gave no score
 LEAST_SPAN = 0.25  # share of the scale that the labels of every public set span; labels on 1..5 span less of 0..100
 
 Row = Mapping[str, str]
@@ -50,6 +51,7 @@ class LabeledImage:
             independent, so they are resampled together and never split between training and test.
         generator: The model that made an AI-generated image.
         raters: The number of people who rated the image.
+        scores: Scores of metrics from further columns of its table, by column.
     """
 
     name: str
@@ -64,6 +66,7 @@ class LabeledImage:
     content: str
     generator: str | None = None
     raters: float | None = None
+    scores: Mapping[str, float] = field(default_factory=dict, compare=False)
 
     @classmethod
     def of(
@@ -220,7 +223,10 @@ def refuse_unusable(files: NamedFiles, labels: Sequence[LabeledImage], places: S
     for label, place in zip(labels, places, strict=True):
         earlier = first.setdefault((label.image, label.reference), place)
         if earlier != place:
-            raise UserError(f"{title}: {place}: {label.name} is already in {earlier}; remove one of the two rows")
+            raise UserError(
+                f"{title}: {place}: {label.name} is already in {earlier}; remove one of the two rows, or if each row "
+                "is one rating, add a column rater"
+            )
     wanted = dict.fromkeys(file for label in labels for file in (label.image, label.reference) if file)
     missing = [file for file in wanted if not os.path.isfile(file)]
     if missing:
@@ -252,6 +258,11 @@ def contents_doubt(labels: Sequence[LabeledImage]) -> str | None:
     else:
         return None
     return f"no column content (the scene of an image) or reference, so {why}; add one of them for correct intervals"
+
+
+def score_of(title: str, place: str, column: str, cell: str) -> float | None:
+    """Return a cell as a finite number, ``None`` if it is empty or NaN. Raises UserError as ``number_of`` does."""
+    return None if cell.strip().lower() in ABSENT else number_of(title, place, column, cell)
 
 
 def number_of(title: str, place: str, column: str, cell: str) -> float:

@@ -8,7 +8,10 @@ from typing import Literal, TypeVar, get_args
 T = TypeVar("T")
 
 GROUPS = ("distortion", "level", "generator", "split")  # columns of labels by which figures are grouped
-SCORER_FORMS = "the name of an embedded metric (see agenticiqa tools), pyiqa:METRIC, or module:function"
+SCORER_FORMS = (
+    "the name of an embedded metric (see agenticiqa tools), pyiqa:METRIC, module:function, or scores that you have: "
+    "column:NAME of the labels, or file:TABLE (file:TABLE:COLUMN) with an image in each row"
+)
 MOS_RANGE_HELP = (
     "map LOW to 1 (bad) and HIGH to 5 (excellent). Default: the first of 0..1, 1..5 and 0..100 that contains all "
     "scores. If the scores cover less than a quarter of it, give this option"

@@ -29,8 +29,12 @@ SAMPLING = ("temperature", "top_p", "max_tokens", "seed")
 
 def default_folder(data: str, split: str | None, backend: str) -> Path:
     """Return ``runs/<data>[-<split>]-<backend>``, in characters that every file system accepts."""
-    parts = filter(None, (data, split, backend))
-    return Path("runs") / "-".join(re.sub(r"[^\w.]+", "_", part) for part in parts)
+    return Path("runs") / "-".join(map(folder_name, filter(None, (data, split, backend))))
+
+
+def folder_name(text: str) -> str:
+    """Return a text in characters that every file system accepts in a name."""
+    return re.sub(r"[^\w.]+", "_", text)
 
 
 def made_with(program: dspy.Module, config: Config, labels_sha256: str, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -25,6 +25,9 @@ from agenticiqa.programs.questions.query_type import detect_query_type
 from agenticiqa.programs.result_row import AssessedRow
 from agenticiqa.programs.stages import progress
 from agenticiqa.programs.stages.protocols import StageResult
+from agenticiqa.programs.tools.statistics.effective_size import effective_side
+from agenticiqa.programs.tools.statistics.jpeg_quality import quality_in
+from agenticiqa.programs.tools.statistics.parts import luma_parts
 from agenticiqa.signatures.types import (
     PARSING_FAILED,
     ExecutorOutput,
@@ -118,6 +121,10 @@ class Assessment(dspy.Prediction):
         image_sha256: The SHA-256 of the image.
         reference: The loaded reference, or ``None``.
         reference_sha256: The SHA-256 of the reference, or ``None`` without one.
+        width: The width of the image in pixels, upright.
+        height: Its height.
+        jpeg_quality: The quality of a JPEG by its header, 1 to 100; ``None`` for another file.
+        effective_side: The pixels of the longer side that the detail needs; ``None`` for an image that is too small.
         sent: How image and reference were sent to models, as file or as pixels; ``None`` without a model.
         reference_check: How image and reference overlap, or ``None``.
         query: The question.
@@ -173,6 +180,10 @@ class Assessment(dspy.Prediction):
     probability_mass_from: MassFrom | None
     image_sha256: str
     reference_sha256: str | None
+    width: int
+    height: int
+    jpeg_quality: int | None
+    effective_side: int | None
     is_unscored: bool
     sent: dict[str, str] | None
 
@@ -262,6 +273,9 @@ def add_derived_fields(result: Assessment) -> None:
     result.caveats = caveats_of(result.outside_training, result.disagreement, remark)
     result.image_sha256 = result.image.sha256
     result.reference_sha256 = result.reference.sha256 if result.reference else None
+    result.width, result.height = result.image.size
+    result.jpeg_quality = quality_in(result.image.jpeg_tables)
+    result.effective_side = effective_side(luma_parts(result.image), max(result.image.size))
     result.is_unscored = is_unscored(dict(result.items()))
     result.sent = sent_forms(result)
 

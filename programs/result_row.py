@@ -107,6 +107,10 @@ class AssessedRow(BaseModel):
     image_sha256: StrictStr | None = None
     reference: StrictStr | None = None
     reference_sha256: StrictStr | None = None
+    width: StrictInt | None = None
+    height: StrictInt | None = None
+    jpeg_quality: StrictInt | None = None
+    effective_side: StrictInt | None = None
     sent: SentInRow | None = None
     reference_check: ReferenceCheck | None = None
     query: StrictStr | None = None

@@ -32,7 +32,7 @@ LAYERS = (
     ("programs.errors", "programs.events"),
     ("configs", "signatures"),
     ("programs.images", "programs.questions"),
-    ("programs.backends", "programs.tools"),
+    ("programs.backends", "programs.data_sets", "programs.tools"),
     ("programs.fusion",),
     ("programs.stages",),
     ("programs.offline",),

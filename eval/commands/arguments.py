@@ -29,9 +29,9 @@ from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
 
 OUT_HELP = "file to write (default: %(default)s)"
 DATA_HELP = (
-    "a table (.csv, .tsv, .jsonl, .parquet) with the columns image and mos, or a folder with labels.csv or "
-    "metadata.csv. Also a folder saved with save_to_disk() of Hugging Face datasets, hub:OWNER/NAME@REVISION, or the "
-    "NAME of a public data set (see `agenticiqa datasets`)"
+    "a table (.csv, .tsv, .xlsx, .json, .jsonl, .parquet) with the columns image and mos, or a folder with labels.csv "
+    "or metadata.csv. Also a folder saved with save_to_disk() of Hugging Face datasets, hub:OWNER/NAME@REVISION, or "
+    "the NAME of a public data set (see `agenticiqa datasets`)"
 )
 SEVERAL_HELP = "Several tables with a column rater, one per person, are merged into MOS"
 EVALUATE_EXAMPLES = """\
@@ -39,6 +39,8 @@ examples:
   agenticiqa evaluate labels.csv                                score your images offline and compare with their MOS
   agenticiqa evaluate labels.csv --config mine.yaml --dry-run   estimate the cost of this evaluation with a model
   agenticiqa evaluate labels.csv --scorer NIQE --out runs/niqe  evaluate a metric instead of the program
+  agenticiqa evaluate labels.csv --scorer column:mine --scorer file:musiq.csv --scorer NIQE --out runs/all
+      compare scores that you already have, and a metric, in one report with paired tests
   agenticiqa evaluate kadid10k --root /data --by distortion     evaluate on a public data set
   agenticiqa evaluate qbench --root /data --config mine.yaml    run a question benchmark
 
@@ -117,6 +119,8 @@ examples:
   agenticiqa report runs/live --html report.html                 a page that opens from disk, without a server
   agenticiqa report runs/live runs/other --html both.html        several runs, each compared with the first
   agenticiqa report runs/live --latex table.tex --csv table.csv  the table of results in two formats
+  agenticiqa report runs/all --plot scatter.pdf --plot-intervals srcc.pdf
+      figures for a paper; runs/all may have the runs of several scorers
   agenticiqa report scores.jsonl --html sheet.html               the contact sheet of saved results of assess
 """
 DATASETS_EXAMPLES = """\
@@ -211,9 +215,20 @@ class EvaluateOptions(LabelOptions, ProgramOptions, BatchedOptions):
         ),
         Ge(1),
     ] = None
-    scorer: Annotated[str | None, Option("--scorer S", f"evaluate this instead of the program: {SCORER_FORMS}")] = None
+    scorer: Annotated[
+        list[str] | None,
+        Option(
+            "--scorer S",
+            f"evaluate this instead of the program: {SCORER_FORMS}. Repeat it to compare several scorers in one report",
+        ),
+    ] = None
     scorer_lower_is_better: Annotated[
-        bool, Option("--scorer-lower-is-better", "with --scorer module:function: lower values mean better quality")
+        bool,
+        Option(
+            "--scorer-lower-is-better",
+            "with --scorer module:function, column: or file:, lower values mean better quality. For a single column, "
+            "write a minus before its name, such as column:-lpips",
+        ),
     ] = False
     shorter_side: Annotated[
         int | None,
@@ -243,7 +258,7 @@ class EvaluateOptions(LabelOptions, ProgramOptions, BatchedOptions):
         Option(
             "--out RUN",
             "folder of the results (default: runs/<data>-<backend>). Run the same command again to continue there. "
-            "With several tasks, each has a subfolder",
+            "With several tasks or scorers, each has a subfolder",
             writes=Writes.FOLDER,
         ),
     ] = None
@@ -306,6 +321,23 @@ class ReportOptions(LoggedOptions, TableOptions):
     csv: Annotated[
         Path | None,
         replace(CSV, help="write the table as CSV, unrounded, with the ends of the intervals (-: stdout)"),
+    ] = None
+    plot: Annotated[
+        Path | None,
+        Option(
+            "--plot FILE",
+            "draw scores against MOS with the fitted curve for a paper (.pdf, .svg or .png): one column wide, or for "
+            "several runs one page",
+            writes=Writes.FILE,
+        ),
+    ] = None
+    plot_intervals: Annotated[
+        Path | None,
+        Option(
+            "--plot-intervals FILE",
+            "draw the SRCC of each scorer, or of each of several runs, with its interval (.pdf, .svg or .png)",
+            writes=Writes.FILE,
+        ),
     ] = None
 
 

@@ -23,14 +23,14 @@ COST_PIXELS = 512 * 384  # image size that ``Tool.cost_ms`` refers to
 STARTING_S = 3.0  # seconds until the processes of a metric have started
 
 
-def baseline_tools(labels: Sequence[LabeledImage], tools: Mapping[str, Tool], besides: str | None) -> list[Tool]:
+def baseline_tools(labels: Sequence[LabeledImage], tools: Mapping[str, Tool], besides: Sequence[str]) -> list[Tool]:
     """Return the embedded metrics of overall quality; full-reference ones only if references are given.
 
-    ``besides`` is the evaluated scorer, which is omitted if it is one of them.
+    ``besides`` are the evaluated scorers, which are omitted.
     """
     kinds = {"NR", "FR"} if any(label.reference for label in labels) else {"NR"}
-    excluded = find_tool(besides, TOOLS) if besides else None
-    embedded = [tool for name, tool in tools.items() if name in TOOLS and name != excluded and tool.curve]
+    excluded = {find_tool(name, TOOLS) for name in besides}
+    embedded = [tool for name, tool in tools.items() if name in TOOLS and name not in excluded and tool.curve]
     return [tool for tool in embedded if tool.kind in kinds and tool.rates_overall]
 
 

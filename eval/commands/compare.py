@@ -54,8 +54,13 @@ def _refuse_folder_of_images(path: Path) -> None:
 
 
 def _report(folders: Sequence[Path], names: Sequence[str]) -> Report:
-    """Return the report of runs on one set, or of folders with runs on several sets each."""
+    """Return the report of runs on one set, or of folders with runs on several sets each.
+
+    A single folder with runs has those of several scorers on one set.
+    """
     below = [runs_below(folder) for folder in folders]
+    if len(folders) == 1 and below[0]:
+        return compare_report([read_scores(folder, name) for name, folder in below[0].items()])
     if all(below):
         titles = dict.fromkeys(title for runs in below for title in runs)
         runs_by_name = [*zip(names, below, strict=True)]

@@ -3,8 +3,8 @@
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -22,18 +22,24 @@ from agenticiqa.eval.labels.near_duplicates import near_duplicates, near_duplica
 from agenticiqa.eval.report import rating_report, summarize
 from agenticiqa.eval.report.columns import MODEL_ALONE, OURS, WITHOUT_PROFILE
 from agenticiqa.eval.report.rating_tables import breakdown, over_tasks
+from agenticiqa.eval.report.run_differences import compare_sets
+from agenticiqa.eval.report.run_scores import RunScores, read_scores
+from agenticiqa.eval.report.several_scorers import over_scorers, scorers_report
 from agenticiqa.eval.report.splits import Splits, splits_named
 from agenticiqa.eval.runs import (
     about_run,
     default_folder,
     files_of,
+    folder_name,
     made_by,
     made_with,
     pin,
     prompts_named,
     refuse_other_run,
+    report_name,
     shown_path,
 )
+from agenticiqa.eval.scorers.given import columns_scored
 from agenticiqa.eval.scorers.named import scorer_of
 from agenticiqa.eval.scorers.rows import SetRows, assess_set
 from agenticiqa.eval.scorers.scorer import NO_QUERY, Scorer
@@ -70,7 +76,7 @@ class _Task:
 
 @dataclass(frozen=True)
 class _TaskRun:
-    """The run of one task; the tasks of a command share everything else."""
+    """The run of one task with the program or a scorer; the runs of a command share everything else."""
 
     args: EvaluateOptions
     config: Config
@@ -81,12 +87,22 @@ class _TaskRun:
     task: _Task
 
     @property
-    def out(self) -> Path:
-        """The folder of the run."""
+    def task_out(self) -> Path:
+        """The folder of all runs of the task."""
         args, name = self.args, self.task.data.name
         if args.out:
             return args.out / name if len(args.tasks) > 1 else args.out
-        return default_folder(name, args.split, self.program.backend)
+        return default_folder(name, args.split, "scorers" if self.is_one_of_several else self.program.backend)
+
+    @property
+    def out(self) -> Path:
+        """The folder of the run."""
+        return self.task_out / folder_name(self.program.backend) if self.is_one_of_several else self.task_out
+
+    @property
+    def is_one_of_several(self) -> bool:
+        """Whether several scorers are compared."""
+        return len(self.args.scorer or ()) > 1
 
     @property
     def data_options(self) -> dict[str, Any]:
@@ -117,24 +133,34 @@ def run(args: EvaluateOptions) -> int:
     _print_plan(args, config, tasks, jobs)
     if args.dry_run:
         return OK
-    program = _scorer(args, args.scorer) if args.scorer else configured_program(config)
-    for task in tasks:
-        refuse_without_references(program, task.labels)
-    runs = [_TaskRun(args, config, limits, splits, program, query, task) for task in tasks]
-    together = args.out / "combined.json" if args.out and len(runs) > 1 else None
-    written = [file for each in runs for file in files_of(each.out)]
-    check_outputs(args, jobs, config, written=[*written, together] if together else written)
-    for each in runs:
+    programs = _scorers(args) if args.scorer else [configured_program(config)]
+    runs = {
+        task.name: [
+            _TaskRun(args, config, limits, splits, program, query, task) for program in _fitting(programs, task)
+        ]
+        for task in tasks
+    }
+    every = [each for of_task in runs.values() for each in of_task]
+    together = args.out / "combined.json" if args.out and len(tasks) > 1 and len(programs) == 1 else None
+    written = [file for each in every for file in (*files_of(each.out), each.task_out / "report.json")]
+    if together:
+        written.append(together)
+    check_outputs(args, jobs, config, written=dict.fromkeys(written))
+    for each in every:
         refuse_other_run(each.out, each.description)
-    outcomes = [_evaluated(each) for each in runs]
-    if len(outcomes) > 1:
-        _combine([measured for measured, _ in outcomes], together)
-    return worst(*(status for _, status in outcomes))
+    outcomes = {task: [_evaluated(each) for each in of_task] for task, of_task in runs.items()}
+    if len(programs) > 1:
+        _compare(runs, {task: [measured for measured, _ in of_task] for task, of_task in outcomes.items()})
+    elif len(tasks) > 1:
+        _combine([measured for ((measured, _),) in outcomes.values()], together)
+    return worst(*(status for of_task in outcomes.values() for _, status in of_task))
 
 
 def _refuse_options_of_scorers(args: EvaluateOptions) -> None:
     if not args.scorer and (args.scorer_lower_is_better or args.shorter_side is not None):
         raise UserError("--scorer-lower-is-better and --shorter-side need --scorer: add it, or remove them")
+    if args.baselines and len(args.scorer or ()) > 1:
+        raise UserError("--baselines adds metrics to one report; with several scorers, name them with --scorer")
     if args.batch and args.scorer:
         raise UserError("--batch cannot be combined with --scorer: remove one of them")
 
@@ -143,7 +169,7 @@ def _tasks(args: EvaluateOptions) -> list[_Task]:
     """Read the labels of all tasks; print why results on 1..5 are omitted. Raises UserError for unsuitable labels."""
     tasks = []
     for name in args.tasks:
-        data = labels_named(args, name)
+        data = labels_named(args, name, scores=columns_scored(args.scorer or ()))
         tasks.append(_Task(name, data, data.labels[: args.limit]))
     names = [task.data.name for task in tasks]
     if repeated := {name for name in names if names.count(name) > 1}:
@@ -172,14 +198,25 @@ def _print_plan(args: EvaluateOptions, config: Config, tasks: Sequence[_Task], j
 
 
 def _baselines(args: EvaluateOptions, config: Config, labels: Sequence[LabeledImage]) -> list[Tool]:
-    return baseline_tools(labels, toolbox(config.tool_curves), args.scorer)
+    return baseline_tools(labels, toolbox(config.tool_curves), args.scorer or ())
 
 
-def _scorer(args: EvaluateOptions, name: str) -> Scorer:
+def _scorers(args: EvaluateOptions) -> list[AgenticIQA | Scorer]:
     logging = [option.flags[0] for option in options_of(LoggedOptions)]
     if unsuitable := given(args, options_of(ProgramOptions), but=["--no-cache", *logging]):
         raise UserError(f"--scorer replaces the program, so {unsuitable[0]} has no effect: remove it")
-    return scorer_of(name, args.scorer_lower_is_better or None, args.shorter_side)
+    scorers = [scorer_of(name, args.scorer_lower_is_better or None, args.shorter_side) for name in args.scorer or ()]
+    names = [folder_name(scorer.backend).lower() for scorer in scorers]
+    if repeated := [scorer.name for scorer, name in zip(scorers, names, strict=True) if names.count(name) > 1]:
+        raise UserError(f"several scorers have the name {repeated[0]}: rename a column or a file, or remove one")
+    return [*scorers]
+
+
+def _fitting(programs: Sequence[AgenticIQA | Scorer], task: _Task) -> Iterator[AgenticIQA | Scorer]:
+    """Yield the program or the scorers for the labels of a task. Raises UserError for a scorer that does not fit."""
+    for program in programs:
+        refuse_without_references(program, task.labels)
+        yield program.on(task.data.labels) if isinstance(program, Scorer) else program
 
 
 def _evaluated(run: _TaskRun) -> tuple[dict[str, Any], int]:
@@ -247,10 +284,16 @@ def _measured(run: _TaskRun, rows: Iterable[Row]) -> dict[str, Any]:
 def _report(run: _TaskRun, measured: Mapping[str, Any]) -> None:
     """Write the report, and print its first tables."""
     report, by = rating_report(measured), run.args.by
-    tables = [*report.tables[: 3 if run.splits else 2]]
+    tables = [] if run.is_one_of_several else [*report.tables[:2]]
+    if run.splits:
+        tables.append(report.tables[2])
     if by and by in measured["breakdowns"]:
         tables.append(breakdown(measured, by))
-    saved(report, run.out, measured["limit"], tables)
+    if run.is_one_of_several:  # the comparison shows all scorers in one table
+        report.write(run.out, report_name(run.out, measured["limit"]))
+        replace(report, notes={}).show(tables)
+    else:
+        saved(report, run.out, measured["limit"], tables)
 
 
 def _print_doubts(labels: Sequence[LabeledImage]) -> None:
@@ -264,6 +307,17 @@ def _outcome(row: Row) -> str:
     if "error" in row:
         return "failed"
     return "unscored" if is_unscored(row) else "scored"
+
+
+def _compare(runs: Mapping[Path, Sequence[_TaskRun]], measured: Mapping[Path, Sequence[Mapping[str, Any]]]) -> None:
+    """Write and print the report of all scorers on each task, and their comparison over several tasks."""
+    scores: dict[str, list[RunScores]] = {}
+    for task, of_task in runs.items():
+        listed = scores[of_task[0].task.data.name] = [read_scores(run.out, run.program.backend) for run in of_task]
+        figures = over_scorers({run.name: each for run, each in zip(listed, measured[task], strict=True)}, listed)
+        saved(scorers_report(figures), of_task[0].task_out, figures["limit"], runs=[run.out.name for run in of_task])
+    if len(scores) > 1:
+        compare_sets(scores).show()
 
 
 def _combine(measured: Sequence[Mapping[str, Any]], file: Path | None) -> None:

@@ -1,6 +1,7 @@
 """Read labeled images as the command-line options describe them, for every command with labels."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,20 +13,22 @@ from agenticiqa.eval.tasks.labeled_set import LabeledSet, labeled_images, names_
 from agenticiqa.programs.cli.output_paths import refuse_inputs
 from agenticiqa.programs.cli.printable import print_error
 from agenticiqa.programs.errors import UserError
-from agenticiqa.programs.scale.names import is_shard_folder
+from agenticiqa.programs.images.own import is_shard_folder
 
 OF_A_ROW = {"image", "query"}  # keys that every row of a finished run has, and labels never have
 
 
-def labels_named(args: LabelOptions, *data: Path) -> LabeledSet:
+def labels_named(args: LabelOptions, *data: Path, scores: tuple[str, ...] = ()) -> LabeledSet:
     """Return the labeled images that ``data`` and the options name; print a doubtful direction on stderr.
 
-    Several tables are merged. Raises UserError as ``labeled_images`` does.
+    Several tables are merged. ``scores`` are columns with scores of metrics. Raises UserError as ``labeled_images``
+    does.
     """
+    declared = replace(declared_by(args), scores=scores)
     if len(data) > 1:
-        labels = own_images(data, args.root, args.split, declared_by(args))
+        labels = own_images(data, args.root, args.split, declared)
     else:
-        labels = labeled_images(data[0], args.root, args.split, declared_by(args), partial=args.partial)
+        labels = labeled_images(data[0], args.root, args.split, declared, partial=args.partial)
     refuse_inputs(args, [file for label in labels.labels for file in (label.image, label.reference) if file])
     if labels.doubt:
         print_error(f"the declared direction of the scores may be wrong: {labels.doubt}; check --[no-]lower-is-better")

@@ -14,10 +14,11 @@ from agenticiqa.eval.commands.arguments import OptimizeOptions
 from agenticiqa.eval.commands.label_options import labels_named
 from agenticiqa.eval.commands.shared import configured_program, continuing
 from agenticiqa.eval.datasets import LabeledImage, MosScale
+from agenticiqa.eval.improvement import FEWEST_SCENES
 from agenticiqa.eval.names import named
 from agenticiqa.eval.optimize.before_after import Tuned
 from agenticiqa.eval.optimize.items import TuningQuestion, questions_of, split_by_content
-from agenticiqa.eval.optimize.price import ENOUGH, budget_for, expected, fusion_images, proposals_of
+from agenticiqa.eval.optimize.price import ENOUGH, also_compared, budget_for, expected, fusion_images, proposals_of
 from agenticiqa.eval.optimize.report import PAGE_FILE, PROFILE_FILE, about_profile, summary, write
 from agenticiqa.eval.optimize.settings import TuningSettings
 from agenticiqa.eval.optimize.tuning import optimize, tunable
@@ -137,12 +138,19 @@ def _print_plan(
     cost = expected(config, settings, pool, held_out, writer)
     fitted = fusion_images(settings, len(pool))
     fusion = f", 2 x {fitted} for the fusion profile" if fitted else ""
-    print(f"Cost: {settings.budget} assessments{fusion} and 2 x {len(held_out)} for the comparison; {cost.line()}")
+    more = also_compared(settings, pool, len(held_out))
+    compared = f"up to 2 x {len(held_out) + len(more)}" if more else f"2 x {len(held_out)}"
+    print(f"Cost: {settings.budget} assessments{fusion} and {compared} for the comparison; {cost.line()}")
     proposals = proposals_of(settings.budget)
     if settings.optimizer == "reflect" and proposals < ENOUGH:
         print(
             f"This budget allows about {proposals} proposals, which is usually too few for an improvement. For "
             f"{ENOUGH} proposals, use --budget {budget_for(ENOUGH)}."
+        )
+    if (scenes := len({question.content for question in (*held_out, *more)})) < FEWEST_SCENES:
+        print(
+            f"The comparison has only {scenes} scenes, and no prompts are kept with fewer than {FEWEST_SCENES}. Raise "
+            "--held-out, or use labels of more scenes."
         )
     sys.stdout.flush()
 

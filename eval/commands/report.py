@@ -1,18 +1,20 @@
 """``agenticiqa report``: write a page and tables about the runs of ``agenticiqa evaluate``."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from agenticiqa.eval.commands.arguments import ReportOptions
+from agenticiqa.eval.intervals import Interval
 from agenticiqa.eval.report.page.kept_run import KeptRun, read_run
-from agenticiqa.eval.report.page.pages import page_text, report_of
+from agenticiqa.eval.report.page.pages import headline_figures, page_text, report_of
+from agenticiqa.eval.report.plots import file_of, interval_plot, refuse_other_formats, scatter_plot
 from agenticiqa.eval.report.rating_tables import numbers
-from agenticiqa.eval.report.run_scores import names_of
+from agenticiqa.eval.report.run_scores import names_of, runs_below
 from agenticiqa.programs.batch.results_file import Row
 from agenticiqa.programs.batch.store import results_in
-from agenticiqa.programs.cli.output_paths import check_outputs, write_all
+from agenticiqa.programs.cli.output_paths import Output, check_outputs, write_all
 from agenticiqa.programs.cli.overview import results_view
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
 from agenticiqa.programs.cli.views import View, files_of, json_of, show
@@ -25,14 +27,18 @@ from agenticiqa.programs.scale.names import holds_results
 
 def run(args: ReportOptions) -> int:
     """Read the runs, and write the requested outputs; without any option, print the table as Markdown."""
+    refuse_other_formats(args.plot, args.plot_intervals)
     check_outputs(args)
     if saved := [place for place in args.runs if holds_results(place)]:
-        if len(saved) < len(args.runs) or args.name or args.mos_range:
+        if len(saved) < len(args.runs) or args.name or args.mos_range or args.plot or args.plot_intervals:
             raise UserError(
-                f"{saved[0]}: results of assess have no MOS; name only such results, without --name and --mos-range"
+                f"{saved[0]}: results of assess have no MOS; name only such results, without --name, --mos-range and "
+                "plots"
             )
         return _show_results(args)
-    folders = [*dict.fromkeys(args.runs)]
+    of_scorers = [runs_below(place) for place in args.runs]  # a folder may have runs of several scorers
+    every = [[*below.values()] or [place] for place, below in zip(args.runs, of_scorers, strict=True)]
+    folders = [*dict.fromkeys(run for runs in every for run in runs)]
     runs = [read_run(folder, name) for folder, name in zip(folders, names_of(folders, args.name or ()), strict=True)]
     questions, ratings = ([run for run in runs if run.asks_questions is kind] for kind in (True, False))
     if questions and ratings:
@@ -46,10 +52,23 @@ def run(args: ReportOptions) -> int:
         document={run.name: run.figures for run in runs},
         page=lambda page: page_text(runs, page, args.mos_range),
     )
-    done = write_all([*files_of(args, view), json_of(args, view)])
+    done = write_all([*files_of(args, view), *_plots(args, runs), json_of(args, view)])
     if not done:
         print(markdown(tables), end="")
     return OK if all(done) else SOME_FAILED
+
+
+def _plots(args: ReportOptions, runs: Sequence[KeptRun]) -> Iterator[Output]:
+    """Yield the plots that the options name. Raises UserError for a scatter plot of questions."""
+    if scatter := args.plot:
+        if runs[0].asks_questions:
+            raise UserError(f"{runs[0].folder} has answers to questions and no MOS: use --plot-intervals for accuracy")
+        yield Output("plot", scatter, lambda: file_of(scatter_plot(runs), scatter.suffix))
+    if intervals := args.plot_intervals:
+        figures, axis = headline_figures(runs), "Accuracy" if runs[0].asks_questions else "SRCC"
+        if len(runs) == 1 and not runs[0].asks_questions:
+            figures = [(system["name"], Interval(**system["srcc"])) for system in runs[0].figures["systems"]]
+        yield Output("plot of intervals", intervals, lambda: file_of(interval_plot(figures, axis), intervals.suffix))
 
 
 def _show_results(args: ReportOptions) -> int:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # commands that write no report start without pandas
     from agenticiqa.programs.page.table import Table
 
 T = TypeVar("T")
+MOST_ERRORS = 10  # lines of errors that are printed
 
 
 def configured_program(config: Config) -> AgenticIQA:
@@ -32,25 +33,39 @@ def configured_program(config: Config) -> AgenticIQA:
 
 
 def watched(rows: Iterator[T], finished: int, total: int) -> Iterator[T]:
-    """Yield rows, or pairs that end in one, with a progress bar, and print errors in rows on stderr.
+    """Yield rows, or pairs that end in one, with a progress bar, and print the first errors in rows on stderr.
 
     ``finished`` of ``total`` rows existed before.
     """
+    failed = 0
     if finished:
         print(f"{finished} of {total} were already assessed", file=sys.stderr)
     for item in render.progress(rows, total - finished):
         row: Any = item[-1] if isinstance(item, tuple) else item
         if "error" in row:
-            print_error(row["error"])
+            failed += 1
+            if failed <= MOST_ERRORS:
+                print_error(row["error"])
         yield item
+    if failed > MOST_ERRORS:
+        print_error(f"{failed - MOST_ERRORS} more failed; each row of the results has its reason")
 
 
-def saved(report: "Report", out: Path, limit: int | None, tables: Sequence["Table"] | None = None) -> None:
-    """Write the report on a run of ``limit`` rows into its folder, and print it (default: all tables) and the files."""
+def saved(
+    report: "Report",
+    out: Path,
+    limit: int | None,
+    tables: Sequence["Table"] | None = None,
+    runs: Sequence[str] = ("results.jsonl",),
+) -> None:
+    """Write the report on a run of ``limit`` rows into its folder, and print it (default: all tables) and the files.
+
+    ``runs`` are the files or folders there with the rows that it reports on.
+    """
     name = report_name(out, limit)
     report.write(out, name)
     report.show(tables, out / f"{name}.md")
-    print(f"Saved in {out}: results.jsonl, {name}.json, {name}.md")
+    print(f"Saved in {out}: {', '.join(runs)}, {name}.json, {name}.md")
 
 
 @contextmanager

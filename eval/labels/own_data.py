@@ -18,9 +18,10 @@ from agenticiqa.eval.datasets import (
     mos_scale,
     number_of,
     refuse_unusable,
+    score_of,
 )
 from agenticiqa.eval.labels.embedded import file_of
-from agenticiqa.eval.labels.raters import Panel, merged
+from agenticiqa.eval.labels.raters import Panel, Placed, merged
 from agenticiqa.eval.labels.sources import Cells, Source, open_rows, open_source
 from agenticiqa.eval.names import plain
 from agenticiqa.programs.errors import UserError
@@ -43,6 +44,11 @@ MOS = ("mos", "score", "meanopinionscore", "opinionscore", "opinion", "rating", 
 DMOS = "dmos"
 NO_REFERENCE = "none"  # the value in place of a column name
 REFERENCE_COLUMN = "reference column"  # key in a row for the name of that column
+RATERS = (  # names of columns that hold raters if a table has several rows for an image
+    *("raterid", "raterno", "worker", "workerid", "annotator", "annotatorid", "user", "userid", "observer"),
+    *("observerid", "participant", "participantid", "subject", "subjectid", "evaluator", "evaluatorid"),
+)
+PERHAPS_RATER = "perhaps_rater"  # key in a row for the value of such a column
 OTHERS = ("mos_std", "raters", "rater", "repeat", "distortion", "level", "split", "source", "content", "generator")
 # Names of columns that are ignored, but look like one of the above.
 LIKE_REFERENCE = re.compile(
@@ -62,7 +68,7 @@ class Declared:
     """The user's declarations about labels: the columns, the direction and the ends of the scale.
 
     ``lower_is_better`` is ``None`` if undeclared; then higher is better. ``reference`` "none" ignores the
-    references. ``keep_raters`` also uses the ratings of careless raters.
+    references. ``keep_raters`` also uses the ratings of careless raters. ``scores`` are columns with scores of metrics.
     """
 
     image: str | None = None
@@ -71,6 +77,7 @@ class Declared:
     mos_range: tuple[float, float] | None = None
     reference: str | None = None
     keep_raters: bool = False
+    scores: tuple[str, ...] = ()
 
 
 def columns_of(title: str, cells: Cells, declared: Declared) -> Mapping[str, str]:
@@ -84,6 +91,8 @@ def columns_of(title: str, cells: Cells, declared: Declared) -> Mapping[str, str
         raise UserError(f"{title}: the file is empty; add a header with the columns image and mos, and rows")
     by_name = {plain(name): name for name in reversed(header)}
     columns = {name: by_name[plain(name)] for name in OTHERS if plain(name) in by_name}
+    if "rater" not in columns and (raters := [by_name[name] for name in RATERS if name in by_name]):
+        columns[PERHAPS_RATER] = raters[0]
     references = [name for name in header if REFERENCE.fullmatch(plain(name))]
     references.sort(key=lambda name: plain(name) != "reference")
     taken = (*references, columns.get("source"))
@@ -108,6 +117,8 @@ def columns_of(title: str, cells: Cells, declared: Declared) -> Mapping[str, str
             f"{title}: no {' and no '.join(absent)} column found (columns: {', '.join(header)}){hint}. "
             f"Add {it}, rename a column, or use {' and '.join(f'--{name}-column' for name in absent)}"
         )
+    if unknown := [name for name in declared.scores if name not in header]:
+        raise UserError(f"{title}: no column {unknown[0]!r} found (columns: {', '.join(header)}); correct the name")
     if columns["mos"].lower() == DMOS and declared.lower_is_better is None:
         raise UserError(f"{title}: the direction of column {columns['mos']} is unclear; {DECLARE}")
     return columns
@@ -186,12 +197,19 @@ def read_own(source: Source, declared: Declared, split: str | None = None) -> tu
         )
     files = NamedFiles(source.title, source.folder)
     of_split = chosen_split(source.title, scored, split, lambda placed: placed[1].get("split"))
+    of_split = _with_raters(source.title, of_split)
     of_split, panel = merged(source.title, of_split, keep_all=declared.keep_raters)
     for rater in panel.left_out:
         why = f"the ratings of {rater.name} are not used: no clear agreement with others or oneself ({rater.figures})"
         logger.warning("%s: %s; to use them, add --keep-raters", source.title, why)
     chosen = _with_references(files, of_split, _by_column(named), declared)
-    labels = [replace(labeled(files, place, row), name=row.get("name") or place) for place, row in chosen]
+    given = {row.place: row.scores for row in named}
+    labels = [
+        replace(
+            labeled(files, place, row), name=row.get("name") or place, scores=_scores(source.title, place, given[place])
+        )
+        for place, row in chosen
+    ]
     refuse_unusable(files, labels, [place for place, _ in chosen])
     if declared.mos_range is None and not declared.lower_is_better:
         return labels, panel
@@ -201,15 +219,32 @@ def read_own(source: Source, declared: Declared, split: str | None = None) -> tu
     return labels, panel
 
 
+def _with_raters(title: str, rows: Sequence[Placed]) -> Sequence[Placed]:
+    """Return the rows with the raters of a column with another name, if an image has several rows."""
+    images = [(row.get("image"), row.get("reference")) for _, row in rows]
+    if not any(PERHAPS_RATER in row for _, row in rows) or len({*images}) == len(images):
+        return rows
+    logger.warning(
+        "%s: each of %d rows is taken for one rating of one of %d images; name the column rater to confirm it",
+        title,
+        len(rows),
+        len({*images}),
+    )
+    renamed = {PERHAPS_RATER: "rater"}
+    return [(place, {renamed.get(name, name): text for name, text in row.items()}) for place, row in rows]
+
+
 class _Named(NamedTuple):
     """A row as texts under the column names of ``labels.csv``, without absent cells.
 
     ``others`` has the images in columns without a role, by column: the path, or ``None`` for an embedded image.
+    ``scores`` are the cells with scores of metrics, by column.
     """
 
     place: str
     texts: dict[str, str]
     others: Paths
+    scores: dict[str, str]
 
 
 def _named(source: Source, declared: Declared, split: str | None) -> Iterator[_Named]:
@@ -219,22 +254,23 @@ def _named(source: Source, declared: Declared, split: str | None) -> Iterator[_N
         header = tuple(filter(None, cells))
         if header not in columns_of_keys:
             columns_of_keys[header] = columns_of(source.title, cells, declared)
-            for sentence in unread(header, columns_of_keys[header]):
+            for sentence in unread([x for x in header if x not in declared.scores], columns_of_keys[header]):
                 logger.warning("%s: %s", source.title, sentence)
         if all(cell is None or (isinstance(cell, str) and not cell) for cell in cells.values()):
             continue
         columns = columns_of_keys[header]
         values = {name: cells.get(column) for name, column in columns.items()}
-        texts = {name: text for name in ("mos", *OTHERS) if (text := text_of(values.get(name)))}
+        texts = {name: text for name in ("mos", PERHAPS_RATER, *OTHERS) if (text := text_of(values.get(name)))}
+        scores = {column: text_of(cells[column]) for column in declared.scores}
         if split not in (None, texts.get("split")):
-            yield _Named(place, texts, {})
+            yield _Named(place, texts, {}, scores)
             continue
         used = [column for name, column in columns.items() if name != "source"]
         likely = [column for column in header if column not in used and is_like_image(cells[column])]
         texts |= _files(values, f"{source.title}: {place}")
         if "reference" in texts:
             texts[REFERENCE_COLUMN] = columns["reference"]
-        yield _Named(place, texts, {column: _path_of(cells[column]) for column in likely})
+        yield _Named(place, texts, {column: _path_of(cells[column]) for column in likely}, scores)
 
 
 def _files(values: Cells, where: str) -> dict[str, str]:
@@ -322,6 +358,12 @@ def _has_other_images(files: NamedFiles, rows: Sequence[tuple[str, Mapping[str, 
             if path is None or ((file := files.locate(path)) and os.path.realpath(file) != os.path.realpath(own)):
                 return True
     return False
+
+
+def _scores(title: str, place: str, cells: Mapping[str, str]) -> dict[str, float]:
+    """Return the scores in the cells of a row by column, without absent ones."""
+    scores = {name: score_of(title, place, name, cell) for name, cell in cells.items()}
+    return {name: score for name, score in scores.items() if score is not None}
 
 
 def _scale(title: str, rows: Sequence[tuple[str, Mapping[str, str]]], declared: Declared) -> MosScale:

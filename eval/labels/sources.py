@@ -1,9 +1,10 @@
 """Read label rows from a table, a folder, or a data set of the package ``datasets``, with their places for messages.
 
-``.csv``, ``.tsv``, ``.jsonl`` (one object per line) and ``.parquet`` files; a folder with one of ``TABLES`` in it; a
-folder written by ``Dataset.save_to_disk``; ``hub:owner/name@revision``, of the Hugging Face hub; in Python also a
-DataFrame of pandas or polars, and any iterable of (image, mos) pairs or of dicts. Cells are texts,
-numbers, or images: bytes, or a dict with ``bytes`` and ``path``. A ``ClassLabel`` is the name of its class.
+``.csv``, ``.tsv``, ``.xlsx`` (the first sheet), ``.jsonl`` (one object per line), ``.json`` and ``.parquet`` files; a
+folder with one of ``TABLES`` in it; a folder written by ``Dataset.save_to_disk``; ``hub:owner/name@revision``, of the
+Hugging Face hub; in Python also a DataFrame of pandas or polars, and any iterable of (image, mos) pairs or of dicts.
+Cells are texts, numbers, or images: bytes, or a dict with ``bytes`` and ``path``. A ``ClassLabel`` is the name of its
+class.
 """
 
 import csv
@@ -14,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from agenticiqa.configs.user_files import open_regular, open_text
-from agenticiqa.configs.yaml_json import json_value
+from agenticiqa.configs.yaml_json import json_value, json_values
+from agenticiqa.eval.labels.sheets import sheet_lines
 from agenticiqa.programs.batch.csv_table import read_csv
 from agenticiqa.programs.errors import UserError
 
@@ -55,9 +57,7 @@ def open_source(data: Path, root: Path | None = None) -> Source:
     Raises UserError, in one line, for data in another form, and if it cannot be read or reached.
     """
     if root is not None:
-        if not os.path.isdir(root):
-            raise UserError(f"--root {root}: there is no such folder")
-        return replace(open_source(data), folder=root)
+        return replace(open_source(data), folder=_existing(root))
     if data.as_posix().startswith(HUB):
         return _of_hub(data.as_posix().removeprefix(HUB))
     if os.path.isdir(data) and any((data / name).is_file() for name in SAVED):
@@ -87,8 +87,8 @@ def open_sources(data: Sequence[Path], root: Path | None = None) -> Source:
     return replace(first, title=", ".join(each.title for each in sources), rows=rows)
 
 
-def open_rows(data: Any) -> Source:
-    """Return rows that are given in memory, with paths relative to the working folder. Raises UserError for others."""
+def open_rows(data: Any, root: Path | None = None) -> Source:
+    """Return rows in memory, with paths relative to ``root`` or the working folder. Raises UserError for others."""
     if hasattr(data, "to_dicts"):  # a DataFrame of polars
         data = data.to_dicts()
     elif hasattr(data, "notna"):  # one of pandas; its missing values become None
@@ -98,7 +98,13 @@ def open_rows(data: Any) -> Source:
     rows = [(f"row {number}", _cells(number, row)) for number, row in enumerate(data, 1)]
     if not rows:
         raise UserError(f"labels: no rows found; {FORMS}")
-    return Source("labels", "labels", Path(), iter(rows))
+    return Source("labels", "labels", Path() if root is None else _existing(root), iter(rows))
+
+
+def _existing(root: Path) -> Path:
+    if not os.path.isdir(root):
+        raise UserError(f"--root {root}: there is no such folder")
+    return root
 
 
 def _cells(number: int, row: Any) -> Cells:
@@ -119,6 +125,8 @@ def _readable(data: Path, rows: Iterator[tuple[str, Cells]]) -> Iterator[tuple[s
         yield from rows
     except (OSError, ValueError, csv.Error) as error:  # ValueError: not UTF-8, no JSON, no parquet
         why = error.strerror if isinstance(error, OSError) and error.strerror else _first_line(error)
+        if isinstance(error, UnicodeDecodeError):
+            why = f"{why}; save the table as CSV in UTF-8, or as .xlsx"
         kind = data.suffix.lower().removeprefix(".").upper() if data.suffix.lower() in READERS else "CSV"
         raise UserError(f"{data}: cannot be read as a table of labels ({kind}, UTF-8): {why}") from error
 
@@ -136,6 +144,12 @@ def _csv_rows(path: Path) -> Iterator[tuple[str, Cells]]:
 
 
 def _json_rows(path: Path) -> Iterator[tuple[str, Cells]]:
+    """Yield the objects of a file, one per line; a list, or objects over several lines, are read as a whole."""
+    with open_text(path) as file:
+        first = next((line.strip() for line in file if line.strip()), "")
+    if first.startswith("[") or first == "{":
+        yield from _whole_json_rows(path)
+        return
     with open_text(path) as file:
         for number, line in enumerate(file, 1):
             if line.strip():
@@ -143,6 +157,37 @@ def _json_rows(path: Path) -> Iterator[tuple[str, Cells]]:
                 if not isinstance(row, dict):
                     raise ValueError(f"line {number} is not a JSON object")
                 yield f"line {number}", row
+
+
+def _whole_json_rows(path: Path) -> Iterator[tuple[str, Cells]]:
+    """Yield the rows of objects, of a list of objects, or of one object: MOS by image, columns, or with one list."""
+    with open_text(path) as file:
+        values = [*json_values(file.read())]
+    rows = values[0] if len(values) == 1 else values
+    if isinstance(rows, dict):
+        cells = [*rows.values()]
+        lists = [cell for cell in cells if isinstance(cell, list)]
+        columns = [[*cell.values()] if isinstance(cell, dict) else cell for cell in cells]
+        if cells and all(isinstance(cell, int | float) for cell in cells):
+            rows = [{"image": image, "mos": mos} for image, mos in rows.items()]
+        elif columns and all(isinstance(column, list) and len(column) == len(columns[0]) for column in columns):
+            rows = [dict(zip(rows, row, strict=True)) for row in zip(*columns, strict=True)]
+        else:
+            rows = lists[0] if len(lists) == 1 else [rows]
+    for number, row in enumerate(rows if isinstance(rows, list) else [rows], 1):
+        if not isinstance(row, dict):
+            raise ValueError(f"row {number} is not a JSON object")
+        yield f"row {number}", row
+
+
+def _sheet_rows(path: Path) -> Iterator[tuple[str, Cells]]:
+    """Yield the rows of an Excel file's first sheet below its first line with a text."""
+    header: list[str] = []
+    for number, line in enumerate(sheet_lines(path), 1):
+        if not header:
+            header = ["" if cell is None else str(cell).strip() for cell in line if any(line)]
+        elif any(cell is not None for cell in line):
+            yield f"row {number}", {name: cell for name, cell in zip(header, line, strict=False) if name}
 
 
 def _parquet_rows(path: Path) -> Iterator[tuple[str, Cells]]:
@@ -154,7 +199,11 @@ def _parquet_rows(path: Path) -> Iterator[tuple[str, Cells]]:
             yield f"row {number}", row
 
 
-READERS = {".csv": _csv_rows, ".tsv": _csv_rows, ".jsonl": _json_rows, ".ndjson": _json_rows, ".parquet": _parquet_rows}
+READERS = {
+    **dict.fromkeys((".csv", ".tsv"), _csv_rows),
+    **dict.fromkeys((".jsonl", ".ndjson"), _json_rows),
+    **{".json": _whole_json_rows, ".parquet": _parquet_rows, ".xlsx": _sheet_rows},
+}
 
 
 def _saved(folder: Path) -> Source:

@@ -7,11 +7,14 @@ from datetime import date
 from importlib.metadata import version
 from typing import Any
 
+import numpy as np
+
+from agenticiqa.eval.improvement import probability_of_improvement, verdict
 from agenticiqa.eval.intervals import Interval, Measure, difference_interval, error_interval, interval
 from agenticiqa.eval.metrics import mean_absolute_error, srcc
 from agenticiqa.eval.names import Stage
 from agenticiqa.eval.optimize.items import Assessed, TuningQuestion
-from agenticiqa.eval.optimize.objectives import marks
+from agenticiqa.eval.optimize.objectives import losses, marks
 from agenticiqa.eval.optimize.search import Searched
 from agenticiqa.programs.fusion.fit import FEWEST_IMAGES, FusionRow, fit_profile
 from agenticiqa.programs.fusion.formula import ScoreFusion
@@ -19,11 +22,11 @@ from agenticiqa.programs.fusion.profile import FusionProfile
 from agenticiqa.programs.saving import SavedProgram
 
 FUSED, MODEL, MARK = "fused", "model", "mark"
-MEASURES: dict[str, tuple[Measure, Callable[..., Interval]]] = {
-    "srcc": (srcc, interval),
-    "mean_absolute_error": (mean_absolute_error, error_interval),
+# By name: the measure, its interval, its title, and the sign of an improvement.
+MEASURES: dict[str, tuple[Measure, Callable[..., Interval], str, int]] = {
+    "srcc": (srcc, interval, "SRCC", 1),
+    "mean_absolute_error": (mean_absolute_error, error_interval, "mean absolute error", -1),
 }
-RISES = {"srcc": 1, "mean_absolute_error": -1}  # the sign of an improvement
 Rated = tuple[Sequence[TuningQuestion], Sequence[Assessed]]
 
 
@@ -97,13 +100,23 @@ def fused(assessed: Assessed, fusion: ScoreFusion | None) -> float | None:
 def gain_of_profile(
     questions: Sequence[TuningQuestion], assessed: Sequence[Assessed], fusion: ScoreFusion
 ) -> dict[str, Any]:
-    """Return SRCC ``before`` (the program's own fusion) and ``after`` (the fitted one) on ``n`` held-out images."""
+    """Return SRCC ``before`` (the program's own fusion) and ``after`` (the fitted one) on ``n`` held-out images.
+
+    ``probability`` is that of a smaller error. The profile is saved in any case, as the prompts are compared with it.
+    """
     values = [
-        (one.fused, fused(one, fusion), question.target) for one, question in zip(assessed, questions, strict=True)
+        (one.fused, fused(one, fusion), question.target, question.content)
+        for one, question in zip(assessed, questions, strict=True)
     ]
     rated = [row for row in values if None not in row]
-    own, fitted_to, targets = zip(*rated, strict=True) if rated else ((), (), ())
-    return {"n": len(rated), "before": srcc(own, targets), "after": srcc(fitted_to, targets)}
+    own, fitted_to, targets, contents = zip(*rated, strict=True) if rated else ((), (), (), ())
+    error, fitted_error = (np.abs(np.subtract(scores, targets)) for scores in (own, fitted_to))
+    return {
+        "n": len(rated),
+        "before": srcc(own, targets),
+        "after": srcc(fitted_to, targets),
+        "probability": probability_of_improvement(error, fitted_error, contents),
+    }
 
 
 def compare(
@@ -120,6 +133,9 @@ def compare(
     5; for marks the missing share), and the change, after minus before, with 95 % intervals over scenes, paired for
     the change. ``squared_error`` is the mean squared error as a share of the scale. ``malformed`` is the share of
     questions with a rejected answer, before and after. ``unscored`` counts the questions without a value.
+
+    ``probability`` is that of an improvement of what the prompts change: the ``losses`` of all answers, in pairs. They
+    are kept by ``eval.improvement.verdict``, if the score that users get (``fused``, or ``mark``) is not worse.
     """
     figures: dict[str, Any] = {
         "images": len(questions),
@@ -136,9 +152,15 @@ def compare(
         values = {MARK: (marks(stage, before, questions), marks(stage, after, questions))}
         targets = [1.0] * len(questions)
     figures |= {name: _compared(questions, *both, targets) for name, both in values.items() if set(both[0]) != {None}}
-    first = figures.get(next(iter(values)))
-    kept, why = verdict(first) if first is not None else (False, "no held-out question could be scored")
-    return {**figures, "kept": kept, "why": why}
+    score = figures.get(next(iter(values)))  # the one that users get
+    if score is None:
+        return {**figures, "kept": False, "why": "no held-out question could be scored"}
+    contents = [question.content for question in questions]
+    probability = probability_of_improvement(
+        losses(stage, before, questions), losses(stage, after, questions), contents
+    )
+    kept, why = verdict(probability, figures["contents"], _worse(score))
+    return {**figures, "probability": probability, "kept": kept, "why": why}
 
 
 def _share(assessed: Sequence[Assessed]) -> float:
@@ -172,38 +194,17 @@ def _compared(
                 "after": asdict(of(measure, new, target, contents)),
                 "change": asdict(difference_interval(measure, new, old, target, contents)),
             }
-            for name, (measure, of) in MEASURES.items()
+            for name, (measure, of, *_) in MEASURES.items()
         },
     }
 
 
-def verdict(figures: Mapping[str, Any]) -> tuple[bool, str]:
-    """Return whether to keep the tuned prompts, with the reason.
-
-    They are kept if one figure is significantly better, none is significantly worse (unscored images included), and the
-    SRCC has not fallen.
-    """
-    unscored = figures["unscored"]
-    if unscored["after"] > unscored["before"]:
-        return False, f"{unscored['after']} images could not be scored after tuning, {unscored['before']} before"
-    changes = {name: figures[name]["change"] for name in MEASURES}
-    improvements = []
-    for name, change in changes.items():
-        if change["value"] is None:
-            continue
-        ends = sorted(RISES[name] * end for end in (change["low"], change["high"]) if end is not None)
-        if ends and ends[-1] < 0:
-            return False, f"the {TITLES[name]} got worse by {abs(change['value']):.3f}"
-        if ends and ends[0] > 0:
-            improvements.append(f"the {TITLES[name]} improved by {abs(change['value']):.3f}")
-    if (changes["srcc"]["value"] or 0.0) < 0:
-        return False, f"the {TITLES['srcc']} fell by {-changes['srcc']['value']:.3f}"
-    if not improvements and all(change["low"] is None for change in changes.values()):
-        reason = changes["mean_absolute_error"]["note"] or "nothing changed"
-        return False, f"the 95 % interval of the change could not be computed: {reason}"
-    if not improvements:
-        return False, "no change is significant"
-    return True, " and ".join(improvements)
-
-
-TITLES = {"srcc": "SRCC", "mean_absolute_error": "mean absolute error"}
+def _worse(score: Mapping[str, Any]) -> list[str]:
+    """Return in words what got worse of a score that ``compare`` measured."""
+    before, after = score["unscored"]["before"], score["unscored"]["after"]
+    worse = [f"{after} images could not be scored after tuning, {before} before"] if after > before else []
+    for name, (_, _, title, sign) in MEASURES.items():
+        change = score[name]["change"]["value"]
+        if change is not None and sign * change < 0:
+            worse.append(f"the {title} of the score got worse by {abs(change):.3f}")
+    return worse

@@ -1,7 +1,7 @@
 """The labeled questions that prompts are tuned on, their split by scene, and the stored part of an answer."""
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ PREDICTORS: dict[Stage, str] = {  # prefixes of the tuned predictors' names; "al
     "answering": "summarizer.answer.",
     "detection": "executor.detect.",
 }
+ENOUGH_COMPARED = 200  # questions; up to this number, the comparison also has those that the search did not use
 LABELS: dict[Stage, str] = {
     "scoring": "images with MOS",
     "all": "images with MOS",
@@ -148,6 +149,16 @@ def split_by_content(
     reserved = set(contents[: min(len(contents) - 1, max(1, round(held_out * len(contents))))])
     tuned = [question for question in questions if question.content not in reserved]
     return tuned, [question for question in questions if question.content in reserved]
+
+
+def unused(pool: Sequence[TuningQuestion], used: Collection[int], held_out: int) -> list[TuningQuestion]:
+    """Return random questions of scenes that a search did not use, as many as the comparison needs.
+
+    The search used the places ``used`` of ``pool``; the comparison already has the ``held_out`` questions.
+    """
+    contents = {pool[place].content for place in used}
+    others = [question for question in pool if question.content not in contents]
+    return random.Random(0).sample(others, min(len(others), max(0, ENOUGH_COMPARED - held_out)))
 
 
 def assessed_of(result: Any, calls: dict[str, dict[str, dict[str, str]]]) -> Assessed:

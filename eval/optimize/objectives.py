@@ -21,6 +21,7 @@ USUAL = np.array([0.7, 0.15])  # b and c of an unmeasured model, and their stand
 USUAL_STD, USUAL_NOISE, NOISE_WEIGHT = 0.45, 0.8, 4.0  # deviation and noise in levels, the weight in images
 MOS_STD, TOOL_STD = 0.85, 0.6  # deviation of MOS, and of MOS given the tools, in levels
 MISSING_ERROR = 2.0  # error of an image without an answer, in levels
+SMALLEST_SPREAD = 1e-9  # sum of squares of equal ratings
 WIDEST = 4.0  # levels between the ends of the scale
 
 
@@ -64,6 +65,24 @@ def _regressed(x: NDArray[np.float64], e: NDArray[np.float64]) -> tuple[NDArray[
 def _rating(assessed: Assessed) -> float | None:
     """Return the model's own expectation, or the program's score if no model rates."""
     return assessed.expectation if assessed.expectation is not None or assessed.model else assessed.fused
+
+
+def losses(stage: Stage, assessed: Sequence[Assessed], questions: Sequence[TuningQuestion]) -> NDArray[np.float64]:
+    """Return the loss of each answer (N,), by which prompts are compared in pairs: what a mark lacks of 1.
+
+    For ratings it is the error of the model's own expectation, in levels, after the line of least squares that maps it
+    to the MOS, and ``MISSING_ERROR`` without an expectation. A scale that falls with the MOS is worth nothing.
+    """
+    if stage not in ("scoring", "all"):
+        return 1 - np.array(marks(stage, assessed, questions))
+    e = np.array([_rating(one) for one in assessed], dtype=float)  # NaN without a rating
+    y = np.array([question.target or 0.0 for question in questions])
+    errors, known = np.full(len(y), MISSING_ERROR), np.isfinite(e)
+    if known.any():
+        off, wanted = e[known] - e[known].mean(), y[known] - y[known].mean()
+        slope = max(float(off @ wanted), 0.0) / max(float(off @ off), SMALLEST_SPREAD)
+        errors[known] = np.abs(wanted - slope * off)
+    return errors
 
 
 def marks(stage: Stage, assessed: Sequence[Assessed], questions: Sequence[TuningQuestion]) -> list[float]:

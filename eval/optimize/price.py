@@ -1,12 +1,13 @@
 """Estimate the cost of a search before it begins."""
 
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agenticiqa.configs import Config, StageConfig
 from agenticiqa.eval.names import Stage
-from agenticiqa.eval.optimize.items import TuningQuestion, options_of
-from agenticiqa.eval.optimize.search import AGAIN, FIRST, LOOK, SHOWN
+from agenticiqa.eval.optimize.items import TuningQuestion, options_of, unused
+from agenticiqa.eval.optimize.search import AGAIN, FIRST, LOOK, SHOWN, first_places
 from agenticiqa.eval.optimize.settings import TuningSettings
 from agenticiqa.programs.backends.models import image_tokens
 from agenticiqa.programs.backends.prices import price_of
@@ -71,6 +72,13 @@ def fusion_images(settings: TuningSettings, pool: int) -> int:
     return min(FIRST, pool, settings.budget) if rates else 0
 
 
+def also_compared(settings: TuningSettings, pool: Sequence[TuningQuestion], held_out: int) -> list[TuningQuestion]:
+    """Return the pool images that are compared in addition to the held-out ones if the search uses none of them."""
+    if settings.optimizer != "reflect":
+        return []
+    return unused(pool, first_places(random.Random(settings.seed), len(pool)), held_out)
+
+
 def expected(
     config: Config,
     settings: TuningSettings,
@@ -84,7 +92,8 @@ def expected(
     length of prompts is assumed to stay the same.
     """
     stage, first = settings.stage, min(len(pool), max(FIRST, settings.budget // 3))
-    assessments = settings.budget + 2 * fusion_images(settings, len(pool))
+    more = fusion_images(settings, len(pool)) + len(also_compared(settings, pool, len(held_out)))
+    assessments = settings.budget + 2 * more
     jobs = [Job(q.image, q.query, q.reference, options=options_of(q)) for q in (*held_out, *pool[:first])]
     once = estimate(config, jobs)
     again = max(assessments - first, 0) + len(held_out)
@@ -92,7 +101,7 @@ def expected(
     parts = _asked_again(config, stage, [s.stage for s in whole])
     times = {name: 1 + part * again / max(once.questions, 1) for name, part in parts.items()}
     own_search = settings.optimizer == "reflect"
-    count = proposals_of(assessments) if own_search else assessments // ASSESSED_FOR_AN_INSTRUCTION
+    count = proposals_of(settings.budget) if own_search else assessments // ASSESSED_FOR_AN_INSTRUCTION
     reflection_input = count * _reflection_tokens(pool[:SHOWN], reflection)
     reflection_output = count * REFLECTION_ANSWER
     price, usd = price_of(reflection), None

@@ -8,6 +8,7 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
+from agenticiqa.eval.improvement import improvement_text
 from agenticiqa.eval.intervals import Interval
 from agenticiqa.eval.optimize.before_after import FUSED, MARK, MEASURES, MODEL, Tuned
 from agenticiqa.eval.report.page.charts import as_svg, learning_curve
@@ -75,7 +76,7 @@ def about_profile(tuned: Tuned) -> str:
     before, after = (f"{gain[name]:.3f}" if gain[name] is not None else "unknown" for name in ("before", "after"))
     return (
         f"{PROFILE_FILE} is a fusion profile fitted to your labels with the {which} prompts. It is applied with "
-        f"them: SRCC {before} -> {after} on {gain['n']} held-out images"
+        f"them: SRCC {before} -> {after} on {gain['n']} held-out images; {improvement_text(gain['probability'])}"
     )
 
 

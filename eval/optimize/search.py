@@ -6,6 +6,9 @@ choice. It replaces the best only if it is better on all of these questions toge
 on the fresh questions alone, would reject too many useful proposals. The budget only decides when the search ends, so
 a search with a larger budget begins like one with a smaller budget.
 
+If reflections give no instruction, the sentences of rejected proposals are added to the best one: a dozen questions
+also reject useful proposals.
+
 After Agrawal et al., "GEPA: Reflective Prompt
 Evolution Can Outperform Reinforcement Learning", 2025 (arXiv 2507.19457), which accepts after the first measurement.
 """
@@ -22,7 +25,7 @@ from agenticiqa.programs.backends.limits import LimitReached
 FIRST, LOOK, AGAIN = 30, 10, 12  # questions: for the original, for a first measurement, and for the second
 SHOWN = 12  # number of answers in one reflection
 GAINLESS = 15  # proposals in a row without a gain end the search
-GIVE_UP = 5  # reflections in a row without a usable instruction end it, too
+GIVE_UP = 5  # reflections in a row without a usable instruction, before rejected ones are merged with the best
 KEPT_BACK = 0.1  # share of the budget reserved to measure the best on further questions for the fusion
 
 KEPT_MONEY = "the calls and cost that remain within the limits are reserved for the held-out comparison"
@@ -66,8 +69,9 @@ class Searched:
     """The outcome of a search: ``best`` instructions, every proposal in order, and why the search ``ended``.
 
     ``demos`` has worked examples by predictor. ``spent`` counts assessments, ``used`` their questions. ``tried`` counts
-    the instructions that an optimizer of DSPy tried; ``steps`` then has only its outcome. The questions at
-    ``original_places`` were measured with the original instructions, those at ``best_places`` with the best ones.
+    the instructions that an optimizer of DSPy tried; ``steps`` then has only its outcome. The questions at ``seen`` had
+    a part in proposals or in choosing between them. Those at ``original_places`` were measured with the original
+    instructions, those at ``best_places`` with the best ones.
     """
 
     best: dict[str, str]
@@ -78,6 +82,7 @@ class Searched:
     used: int = 0
     ended: str = ""
     tried: int = 0
+    seen: list[int] = field(default_factory=list)
     original_places: list[int] = field(default_factory=list)
     best_places: list[int] = field(default_factory=list)
 
@@ -130,11 +135,12 @@ class Search:
             searched.ended = "the budget was spent" if self.may_go_on() else KEPT_MONEY
         except LimitReached as limit:
             searched.ended = str(limit)
+        searched.seen = self._used()
         try:
             self._spend_rest(searched.best)
         except LimitReached as limit:
             searched.ended = str(limit)
-        searched.spent, searched.used = self.spent, len({place for known in self.known.values() for place in known})
+        searched.spent, searched.used = self.spent, len(self._used())
         searched.original_places, searched.best_places = sorted(self._of(original)), sorted(self._of(searched.best))
         return searched
 
@@ -148,13 +154,15 @@ class Search:
         self.measured(searched.best, self.first, keep=0)
         number = gainless = unusable = 0
         while self.may_go_on():
-            taken, proposals = self._generation(searched, number, 1 if searched.steps else self.starts)
+            taken, proposals = self._generation(searched, number, 1 if searched.steps else self.starts, self._reflected)
+            unusable = 0 if proposals else unusable + 1
+            if unusable >= GIVE_UP:
+                taken, proposals = self._generation(searched, number, 1, self._merged)
+                if not proposals:
+                    return f"{GIVE_UP} reflections in a row gave no usable instruction, and none is left to merge"
             if taken:
                 searched.best, number = taken.texts, taken.number
             gainless = 0 if taken else gainless + proposals
-            unusable = 0 if proposals else unusable + 1
-            if unusable >= GIVE_UP:
-                return f"{GIVE_UP} reflections in a row gave no usable instruction"
             if gainless >= GAINLESS:
                 return f"{GAINLESS} proposals in a row brought no gain"
         return KEPT_MONEY
@@ -167,7 +175,9 @@ class Search:
         if self.may_go_on():
             self.measured(best, left[: max(self.budget - self.spent, 0)], keep=0)
 
-    def _generation(self, searched: Searched, number: int, count: int) -> tuple[Step | None, int]:
+    def _generation(
+        self, searched: Searched, number: int, count: int, propose: Callable[[Searched], Proposal]
+    ) -> tuple[Step | None, int]:
         """Try one proposal, or the best of several, after step ``number``, which made the best instructions so far.
 
         Returns the step taken, if any, and the number of proposals.
@@ -176,8 +186,7 @@ class Search:
         looked_at = self.random.sample(sorted(self._of(best)), min(LOOK, max(3, len(self._of(best)) // 2)))
         steps: list[Step] = []
         for _ in range(count):
-            places = self.random.sample(sorted(self._of(best)), min(3 * SHOWN, len(self._of(best))))
-            proposal = self.propose(best, places, [self._of(best)[place] for place in places], searched.steps)
+            proposal = propose(searched)
             searched.refused += proposal.refused
             if proposal.texts is None or search_key(proposal.texts) in self.known:
                 continue
@@ -197,6 +206,22 @@ class Search:
             self._look_again(ahead, best, looked_at)
         return (ahead if ahead and ahead.taken else None), len(steps)
 
+    def _reflected(self, searched: Searched) -> Proposal:
+        """Return what the reflection model proposes after some answers of the best instructions."""
+        known = self._of(searched.best)
+        places = self.random.sample(sorted(known), min(3 * SHOWN, len(known)))
+        return self.propose(searched.best, places, [known[place] for place in places], searched.steps)
+
+    def _merged(self, searched: Searched) -> Proposal:
+        """Return the best instructions with the sentences of a rejected step, that of the largest first gain first."""
+        rejected = [step for step in searched.steps if step.looked is not None and not step.taken and step.added]
+        for step in sorted(rejected, key=lambda step: -(step.looked or 0.0)):
+            text = searched.best[step.predictor]
+            merged = {**searched.best, step.predictor: f"{text}\n{step.added}"}
+            if added_sentences(text, step.added) and search_key(merged) not in self.known:
+                return Proposal(merged, step.predictor)
+        return Proposal(None)
+
     def _look_again(self, step: Step, best: Texts, looked_at: Sequence[int]) -> None:
         known = [place for place in sorted(self._of(best)) if place not in looked_at]
         fresh = [place for place in range(self.size) if place not in self._of(best)]
@@ -208,6 +233,9 @@ class Search:
         step.taken = self.gain(step.texts, best, [*looked_at, *places]) > 0
         step.why = "gain confirmed on other questions" if step.taken else "gain not confirmed on other questions"
         step.spent = self.spent
+
+    def _used(self) -> list[int]:
+        return sorted({place for known in self.known.values() for place in known})
 
     def _of(self, texts: Texts) -> dict[int, Any]:
         return self.known.setdefault(search_key(texts), {})

@@ -24,7 +24,7 @@ from agenticiqa.eval.names import OPTIMIZERS, Stage
 from agenticiqa.eval.optimize.before_after import Tuned, compare, fitted, gain_of_profile
 from agenticiqa.eval.optimize.dspy_optimizers import Count, gepa_for, tuned_by_dspy
 from agenticiqa.eval.optimize.for_dspy import example_of
-from agenticiqa.eval.optimize.items import PREDICTORS, Assessed, TuningQuestion, questions_of, split_by_content
+from agenticiqa.eval.optimize.items import PREDICTORS, Assessed, TuningQuestion, questions_of, split_by_content, unused
 from agenticiqa.eval.optimize.measurements import Measurements, Progress, unreached, with_instructions
 from agenticiqa.eval.optimize.objectives import feedback, value, worst_first
 from agenticiqa.eval.optimize.reflection import Reflection
@@ -44,7 +44,6 @@ from agenticiqa.programs.saving import scoring_prompt
 from agenticiqa.signatures.summarizer import NameLevel
 
 DEFAULTS = TuningSettings()
-FEWEST_COMPARED = 8  # held-out questions; with fewer, no improvement can be shown
 MARGIN = 1.3  # factor on the expected cost of the comparison
 
 
@@ -220,29 +219,38 @@ class _Run:
         )
         questions, before, after = self._both(tuned, searched)
         figures = compare(self.settings.stage, questions, before, after, fusions)
-        kept, why = _verdict(figures, searched, len(questions))
+        kept, why = (figures["kept"], figures["why"]) if searched.tuned else (False, "no better prompts were found")
         final, places, assessed = self.program, searched.original_places, before
         if kept:
             final, places, assessed = tuned, searched.best_places, after
         fusion = self.fusion(final, places)
         if fusion:
-            figures["profile"] = gain_of_profile(questions, assessed, fusion)
+            held_out = {*self.held_out}  # the fusion may be fitted to other ones
+            rows = [(q, one) for q, one in zip(questions, assessed, strict=True) if q in held_out]
+            figures["profile"] = gain_of_profile([q for q, _ in rows], [one for _, one in rows], fusion)
         profile = fusion.profile if fusion else None
         return _Decision(final, kept, why, figures, profile and profile.model_copy(update=_about(final, profile)))
 
     def _both(
         self, tuned: AgenticIQA, searched: Searched
     ) -> tuple[Sequence[TuningQuestion], list[Assessed], list[Assessed]]:
-        """Return the held-out questions with the results before and after; after a limit, those that have both."""
-        after, limit = self.before, self.limit
+        """Return the questions without a part in the search, with the results before and after.
+
+        These are the held-out ones, and those of the pool that the search did not use. After a limit, they are those
+        that have both results.
+        """
+        questions, limit = list(self.held_out), self.limit
         if searched.tuned:
-            after, limit = _within_limits(self.measured, tuned, self.held_out)
+            _, limit = _within_limits(self.measured, tuned, self.held_out)
+            more = unused(self.pool, searched.seen, len(self.held_out))
+            if limit is None and more and self.affords(2 * len(more)):
+                questions += more
+                for program in (self.program, tuned):
+                    limit = limit or _within_limits(self.measured, program, more)[1]
         if limit is None:
-            return self.held_out, self.before, after
+            return questions, self.measured.assess(self.program, questions), self.measured.assess(tuned, questions)
         searched.ended = str(limit)
-        results = [
-            (q, self.measured.known_of(self.program, q), self.measured.known_of(tuned, q)) for q in self.held_out
-        ]
+        results = [(q, self.measured.known_of(self.program, q), self.measured.known_of(tuned, q)) for q in questions]
         both = [(q, x, y) for q, x, y in results if x is not None and y is not None]
         return [q for q, _, _ in both], [x for _, x, _ in both], [y for *_, y in both]
 
@@ -266,6 +274,7 @@ class _Run:
             optimizer, sets = settings.optimizer, {"trainset": [example_of(question) for question in self.pool]}
         searched = tuned_by_dspy(optimizer, sets, self.program, self.pool, self.signatures, count)
         searched.original_places = searched.best_places = places
+        searched.seen = [*range(len(self.pool))]
         return searched
 
     def fusion(self, program: AgenticIQA, places: Sequence[int]) -> ScoreFusion | None:
@@ -301,15 +310,6 @@ class _Run:
         worst = [rank for rank in ranks if name in assessed[rank].calls][:SHOWN]
         batch = [assessed[rank] for rank in worst], self.questions([places[rank] for rank in worst])
         return reflect(name, texts, *batch, feedback(self.settings.stage, *batch), tried)
-
-
-def _verdict(figures: Mapping[str, Any], searched: Searched, compared: int) -> tuple[bool, str]:
-    """Return whether the best prompts are kept, by the figures on ``compared`` held-out questions, with the reason."""
-    if not searched.tuned:
-        return False, "no better prompts were found"
-    if compared < FEWEST_COMPARED:
-        return False, f"only {compared} held-out questions could be compared; raise the limits, or use more labels"
-    return bool(figures["kept"]), str(figures["why"])
 
 
 def _within_limits(

@@ -4,13 +4,16 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agenticiqa.eval.intervals import Interval
 from agenticiqa.programs.cli.render import print_report_table
 from agenticiqa.programs.images.files import write_atomically
 from agenticiqa.programs.page.forms import markdown, markdown_table, markdown_text, notebook_html
 from agenticiqa.programs.page.table import Cell, Table, number
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 ENDS = ("value", "low", "high")
 MOST_SENTENCES = 5  # sentences printed at a terminal if a file has all of them
@@ -36,6 +39,19 @@ class Report:
 
     def __repr__(self) -> str:
         return markdown(self.tables)
+
+    def to_frame(self, table: int = 0) -> "DataFrame":
+        """Return one of the tables as a DataFrame of pandas, with unrounded numbers.
+
+        Args:
+            table: The number of the table, from 0.
+
+        Returns:
+            One row per line, and one column per number, also per end of an interval.
+        """
+        from pandas import DataFrame  # a late import that takes half a second
+
+        return DataFrame(self.tables[table].records)
 
     def _repr_html_(self) -> str:
         return "".join(map(notebook_html, self.tables))

@@ -36,6 +36,18 @@ def rating_report(figures: Figures) -> Report:
     Returns:
         The report.
     """
+    tables = [
+        *scorer_tables(figures, bold=0),
+        *([splits_table(figures)] if figures.get("splits") else []),
+        *([differences_table(figures)] if figures["srcc_differences"] else []),
+        *(breakdown(figures, by) for by in figures["breakdowns"]),
+    ]
+    notes = {title: [f"{sentence}." for sentence in writer(figures)] for title, writer in NOTES.items()}
+    return Report(figures, tables, {title: sentences for title, sentences in notes.items() if sentences})
+
+
+def scorer_tables(figures: Figures, bold: int | None = None) -> list[Table]:
+    """Return the table of the headline figures of all scorers, and the table of their further figures."""
     best = figures["best_tool"]
     headline, further = [], []
     for system in _of(figures):
@@ -43,15 +55,10 @@ def rating_report(figures: Figures) -> Report:
         fitted_on = ", ".join(f"{way} {n}" for way, n in system["fitted_on"].items() if n) or UNDEFINED
         headline.append({**begin, **{FIGURES[key]: figure(system[key]) for key in HEADLINE}, FITTED_ON: fitted_on})
         further.append(begin | {FIGURES[key]: figure(system[key], _digits(key, system[key])) for key in FURTHER})
-    tables = [
-        table_of(title_of(figures), headline, bold=0, best=BEST),
-        table_of("Further figures", further, bold=0, best=BEST),
-        *([splits_table(figures)] if figures.get("splits") else []),
-        *([differences_table(figures)] if figures["srcc_differences"] else []),
-        *(breakdown(figures, by) for by in figures["breakdowns"]),
+    return [
+        table_of(title_of(figures), headline, bold=bold, best=BEST),
+        table_of("Further figures", further, bold=bold, best=BEST),
     ]
-    notes = {title: [f"{sentence}." for sentence in writer(figures)] for title, writer in NOTES.items()}
-    return Report(figures, tables, {title: sentences for title, sentences in notes.items() if sentences})
 
 
 def rating_headline(figures: Figures) -> str:
@@ -173,6 +180,15 @@ def _not_held_out(figures: Figures) -> list[str]:
     return [system["name"] for system in _of(figures) if any(system["fitted_on"].values())]
 
 
+def about_held_out(figures: Figures) -> Iterator[str]:
+    """Yield a sentence, without its full stop, if scorers were fitted on some of these images."""
+    if fitted := _not_held_out(figures):
+        yield (
+            f"Not held out: {', '.join(fitted)}. '{FITTED_ON}' is the number of images that a model, a tool "
+            "curve or the prompts of the scorer were fitted on. Expect lower agreement on new images"
+        )
+
+
 def _first(figures: Figures) -> Iterator[str]:
     """Yield the most important notes: how many images were scored, and the limits of the figures."""
     ours, reasons = _of(figures)[0], _listed(figures["unscored_reasons"])
@@ -185,11 +201,7 @@ def _first(figures: Figures) -> Iterator[str]:
             f"The SRCC of {ours['name']} and its whole interval are below zero. If lower labels mean better quality, "
             "as for DMOS, add --lower-is-better"
         )
-    if fitted := _not_held_out(figures):
-        yield (
-            f"Not held out: {', '.join(fitted)}. '{FITTED_ON}' is the number of images that a model, a tool "
-            "curve or the prompts of the scorer were fitted on. Expect lower agreement on new images"
-        )
+    yield from about_held_out(figures)
     remark = f"too few: at least {FEWEST_CONTENTS} are needed"
     if figures["contents"] >= FEWEST_CONTENTS:
         remark = "in simulations, such intervals held the true value in 87 to 98 % of the cases"

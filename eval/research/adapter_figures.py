@@ -23,7 +23,7 @@ from agenticiqa.eval.commands.calibrate_adapter import FEWEST_LABELS, seen_image
 from agenticiqa.eval.datasets import MosScale
 from agenticiqa.eval.labels.own_data import read_labels
 from agenticiqa.eval.metrics import rmse, srcc
-from agenticiqa.eval.research.command import parser_of, run_command
+from agenticiqa.eval.research.command import begin_step, parser_of, run_command
 from agenticiqa.programs.fusion.interval import NORMAL_QUANTILES
 from agenticiqa.programs.tools.adapter import Adapter
 from agenticiqa.programs.tools.numerics.predicted_mos import PredictedMOS
@@ -57,6 +57,7 @@ class RatedImages:
 def read_set(folder: Path) -> RatedImages:
     """Read the images of a set, scored by the shipped scorer."""
     items, scale = read_labels(folder / "labels.csv"), MosScale(*SCALES[folder.name])
+    begin_step(f"{folder.name}: features of {len(items):,} images, which are cached")
     seen = seen_images([item.image for item in items])
     score, features = zip(*((seen[item.image].score, seen[item.image].features) for item in items), strict=True)
     mos = [scale.to_1_5(item.mos) for item in items]

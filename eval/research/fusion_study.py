@@ -4,7 +4,6 @@
 
 DATA has the folders clive, biq2021, agiqa3k and live_r2, each with a ``labels.csv``. The folder of the measured set
 also has ``peer_vlm_margins.csv``: the column ``image``, and one per VLM with the logit of "good" minus that of "poor".
-It takes half an hour, most of it for the features, which are cached.
 
 Each VLM stands beside each of five tools: LEARNED-IQA, predicted by 10 folds; the same with noise down to an SRCC of .5
 and .68; the same trained on other sets only; and NIQE. A held-out LEARNED-IQA is a ridge regression on its features, as
@@ -33,7 +32,7 @@ from agenticiqa.eval.datasets import folds_by_content
 from agenticiqa.eval.labels.own_data import read_labels
 from agenticiqa.eval.metrics import Numbers, srcc
 from agenticiqa.eval.research.adapter_figures import SCALES, RatedImages, read_set, scores_by_others
-from agenticiqa.eval.research.command import parser_of, run_command
+from agenticiqa.eval.research.command import begin_step, parser_of, run_command
 from agenticiqa.programs.fusion.fit import FusionRow, fit_profile, known_reliability
 from agenticiqa.programs.fusion.formula import ScoreFusion, default_fusion
 from agenticiqa.programs.fusion.interval import FusedScore, fused_score
@@ -249,7 +248,7 @@ def normal_scores(values: Numbers) -> Numbers:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return the exit status."""
-    parser = parser_of(__doc__)
+    parser = parser_of(__doc__, "half an hour on two cores, most of it for the features, which are cached")
     parser.add_argument("data", type=Path, help="the folder of the sets")
     parser.add_argument("--set", choices=("clive", "agiqa3k"), default="clive", help="the set to measure on")
 
@@ -257,6 +256,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sets = {name: read_set(args.data / name) for name in SCALES}
         images = sets.pop(args.set)
         items = read_labels(args.data / args.set / "labels.csv")
+        begin_step(f"{args.set}: {NIQE} and {SHARPNESS} of {len(items):,} images")
         loaded = [load(item.image) for item in items]
         values = {name: tool_scores(name, loaded) for name in (NIQE, SHARPNESS)}
         cases = tool_cases(images, [*sets.values()], values)
@@ -265,6 +265,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"{len(rows)} images")
         for case in cases:
             print(f"- {case.name}: SRCC {_srcc(case.scores[rows], images.mos[rows]):.3f}")
+        begin_step(f"fusing {len(vlms)} real VLMs, and simulated ones, with each tool")
         for of in (cases, two_tools(cases[2], cases[4], images.mos)):
             measurements = [
                 measured(case, vlm, images.mos, rows)

@@ -5,10 +5,10 @@
 The head is a ridge regression on the MOS of the generated images. The classifier is a ridge regression on radial basis
 functions of 128 principal components of the features; a linear one classifies distorted photos as generated. It is
 trained on rated photos and generated images, on distorted copies and other views of some of them, and on distortion
-series of pristine photos. An image with visible damage counts as a photo. DIR caches the features (an hour on two
-cores), so the same command continues where it stopped. The command prints, for folds and for held-out generator
-families and photo sets, how images are classified and the SRCC of scores with MOS. It writes DIR/folds.csv, the scores
-by folds, and DIR/quality_model.onnx. Its output ``reading`` has the share of "generated" as the last number.
+series of pristine photos. An image with visible damage counts as a photo. DIR caches the features, so the same command
+continues where it stopped. The command prints, for folds and for held-out generator families and photo sets, how images
+are classified and the SRCC of scores with MOS. It writes DIR/folds.csv, the scores by folds, and
+DIR/quality_model.onnx. Its output ``reading`` has the share of "generated" as the last number.
 """
 
 import argparse
@@ -268,7 +268,7 @@ def report(name: str, pictures: Pictures, mask: Mask, shares: Floats, before: Fl
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return the exit status."""
-    parser = parser_of(__doc__)
+    parser = parser_of(__doc__, "an hour on two cores, most of it for the features, which are cached")
     parser.add_argument("model", type=Path, help="the model to extend; its output `reading` has three numbers")
     parser.add_argument("labels", type=Path, nargs="+", help="labels.csv of generated images, then those of photo sets")
     parser.add_argument("--scale", type=float, nargs=2, default=(0, 5), help="MOS scale of the images (default: 0 5)")

@@ -3,9 +3,9 @@
     python -m agenticiqa.eval.research.interval_figures DATA
 
 DATA has the folders clive, biq2021, live_r2, agiqa3k and avt_ai, each with a ``labels.csv``. The features of images are
-cached (ten minutes). All tables have the coverage and the mean width of the 80 % and of the 95 % interval; brackets are
-Wilson's 95 % intervals of the first. The first table has one line for each set, with the scores of the shipped file. It
-was trained on these sets, so coverage is too high.
+cached. All tables have the coverage and the mean width of the 80 % and of the 95 % interval; brackets are Wilson's 95 %
+intervals of the first. The first table has one line for each set, with the scores of the shipped file. It was trained
+on these sets, so coverage is too high.
 
 In the second table, a ridge regression on the shipped features takes the place of the head, as in ``adapter_figures``:
 for CLIVE and BIQ2021 by ten folds, for LIVE r2 by scene and without the whole set, for AVT without the whole set. By
@@ -38,7 +38,7 @@ from agenticiqa.eval.datasets import folds_by_content
 from agenticiqa.eval.intervals import wilson
 from agenticiqa.eval.metrics import rmse
 from agenticiqa.eval.research.adapter_figures import Numbers, RatedImages, read_set, scores_by_others
-from agenticiqa.eval.research.command import parser_of, run_command
+from agenticiqa.eval.research.command import begin_step, parser_of, run_command
 from agenticiqa.programs.fusion import interval
 from agenticiqa.programs.tools.metrics import learned_iqa
 from agenticiqa.programs.tools.numerics.networks import silent_onnxruntime, value_names
@@ -213,11 +213,13 @@ def fitted(photos: ReadImages, scores: Numbers, made: ReadImages, own: Numbers) 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return the exit status."""
-    parser = parser_of(__doc__)
+    parser = parser_of(__doc__, "ten minutes on two cores, most of it for the features, which are cached")
     parser.add_argument("data", type=Path, help="a folder with one folder for each set")
 
     def run(args: argparse.Namespace) -> None:
-        print("\n".join(tables(read_all(args.data))))
+        sets = read_all(args.data)
+        begin_step("coverage of the intervals, and the fit of their width")
+        print("\n".join(tables(sets)))
 
     return run_command(parser, run, argv)
 

@@ -2,10 +2,9 @@
 
     python -m agenticiqa.eval.research.measurement_choice DATA
 
-DATA has the folders of ``fusion_study``. It takes an hour, most of it for features, which are cached. LEARNED-IQA
-is predicted by ten folds. The next measurement is another tool, or the call that asks a vision-language model (VLM) for
-a rating, which is fused by a profile without labels. Each set is measured with predictions that were fitted to the
-others:
+DATA has the folders of ``fusion_study``. LEARNED-IQA is predicted by ten folds. The next measurement is another tool,
+or the call that asks a vision-language model (VLM) for a rating, which is fused by a profile without labels. Each set
+is measured with predictions that were fitted to the others:
 
 - "all tools": a ridge regression on the scores of all tools of the mean, beside LEARNED-IQA alone
 - "fixed": the VLM rates a random part of the images
@@ -126,7 +125,7 @@ def rows_of(name: str, known: RatedSet, others: Sequence[RatedSet]) -> list[str]
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return the exit status."""
-    parser = parser_of(__doc__)
+    parser = parser_of(__doc__, "an hour on two cores, most of it for the features, which are cached")
     parser.add_argument("data", type=Path, help="the folder of the sets")
 
     def run(args: argparse.Namespace) -> None:

@@ -4,9 +4,9 @@
 
 The head of a panel is one column of the weights of the projections (``quality_head``). It is used for images that look
 like those of the panel. Every other part of the file stays identical: the other heads, the likeness to each panel's
-photos, the networks, and the output of the last stage. DIR caches the features (ten minutes on two cores for 10,000
-photos), so the same command continues where it stopped. It prints the SRCC of the head by folds, in which series of one
-scene and similar photos stay together, and writes DIR/quality_model.onnx.
+photos, the networks, and the output of the last stage. DIR caches the features, so the same command continues where it
+stopped. It prints the SRCC of the head by folds, in which series of one scene and similar photos stay together, and
+writes DIR/quality_model.onnx.
 """
 
 import argparse
@@ -82,7 +82,9 @@ def fit_head(coordinates: Floats, mos: Floats) -> tuple[Floats, float]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return the exit status."""
-    parser = parser_of(__doc__)
+    parser = parser_of(
+        __doc__, "ten minutes on two cores for 10,000 photos, most of it for the features, which are cached"
+    )
     parser.add_argument("model", type=Path, help="the model to refit one head of")
     parser.add_argument("labels", type=Path, help="labels.csv of the photos that the panel rated")
     parser.add_argument("--panel", type=int, default=0, help="number of the panel (default: %(default)s)")

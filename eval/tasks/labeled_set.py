@@ -75,6 +75,11 @@ def labeled_images(
         if partial:
             raise UserError(f"--partial applies only to public data sets, not to {data}: remove --partial")
         return own_images([data], root, split, declared or Declared())
+    if declared and declared.scores:
+        raise UserError(
+            f"column:{declared.scores[0]} is for a table of your own, not for {task.name}; use file:TABLE with its "
+            "images and your scores"
+        )
     if declared not in (None, Declared()):
         raise UserError(f"the columns, direction and scale of {task.name} are fixed: remove the options that set them")
     root = archive_root(task.name, task.folder, task.source, root)

@@ -9,15 +9,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.io import loadmat
 from scipy.io.matlab import MatReadError
 
+from agenticiqa.eval.labels.sheets import sheet_lines
 from agenticiqa.programs.batch.csv_table import rows_of
-from agenticiqa.programs.errors import UserError
 
 Cells = Mapping[str, Any]  # the cells of a row, by column
 
@@ -38,20 +37,7 @@ def sheet_rows(folder: Path, files: Sequence[str], columns: Sequence[str], sheet
     Raises UserError without openpyxl.
     """
     (path,) = (folder / file for file in files)
-    try:
-        from openpyxl import load_workbook
-    except ImportError as error:
-        raise UserError(
-            f"{path.name} is an Excel file, which needs openpyxl: pip install 'agenticiqa[xlsx]'"
-        ) from error
-    try:
-        book = load_workbook(path, read_only=True, data_only=True)
-    except BadZipFile as error:
-        raise ValueError(f"{path.name} is not an .xlsx file") from error
-    try:
-        lines = list(book[sheet or book.sheetnames[0]].iter_rows(values_only=True))
-    finally:
-        book.close()
+    lines = sheet_lines(path, sheet)
     header = next((at for at, line in enumerate(lines) if set(columns) <= set(line)), None)
     if header is None:
         raise KeyError(f"no line has the columns {', '.join(columns)}")

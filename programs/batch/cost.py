@@ -31,9 +31,10 @@ from agenticiqa.programs.backends.providers import row_of
 from agenticiqa.programs.batch.job import Job, failure_text
 from agenticiqa.programs.errors import AgenticIQAError, ToolError
 from agenticiqa.programs.fusion.tool_mean import rating_tools
-from agenticiqa.programs.images import ImageSource, path_of
+from agenticiqa.programs.images import ImageSource, UndecodedImage, path_of, picklable
 from agenticiqa.programs.images.loading import size_of
 from agenticiqa.programs.images.regions import place_in_frame
+from agenticiqa.programs.images.sources import StoredImage
 from agenticiqa.programs.offline.answers.planner import plan_question
 from agenticiqa.programs.questions.options import beside_options, parse_options, query_for_stages, read_options
 from agenticiqa.programs.questions.plain_rating import is_plain_rating
@@ -148,7 +149,9 @@ _LEVELS = StageCost(text=30, answer=1, images=("image",))
 
 
 def _bytes_in_request(image: ImageSource) -> int:
-    """Return the bytes of an image in a request: base64 of its file, the usual form; 0 for an image in memory."""
+    """Return the bytes of an image in a request: base64 of its file, the usual form; 0 for an image without a file."""
+    if isinstance(image, UndecodedImage) and isinstance(image.content, bytes):
+        return len(image.content) * 4 // 3
     path = path_of(image)
     try:
         return 0 if path is None else Path(path).stat().st_size * 4 // 3
@@ -175,7 +178,8 @@ def estimate(config: Config, jobs: Iterable[Job]) -> Estimate:
             except ToolError as error:
                 by_question[key] = error
         try:
-            costs, size = by_question[key], within(size_of(job.image), config.max_side)
+            image = picklable(job.image)  # an image in a data set is read once
+            costs, size = by_question[key], within(size_of(image), config.max_side)
             is_sized = job.reference is None or job.resize_reference
             sizes = {"image": size, "reference": size if is_sized else within(size_of(job.reference), config.max_side)}
             if isinstance(costs, ToolError):
@@ -184,9 +188,9 @@ def estimate(config: Config, jobs: Iterable[Job]) -> Estimate:
             result.refused.append(failure_text(job, error))
             continue
         result.questions += 1
-        images.add(path_of(job.image) or (job.name, id(job.image)))
+        images.add(path_of(job.image) or (job.name, None if isinstance(job.image, StoredImage) else id(job.image)))
         for stage, cost in costs.items():
-            sources = [job.image if name == "image" else job.reference or job.image for name in cost.images]
+            sources = [image if name == "image" else job.reference or image for name in cost.images]
             model = section_of(config, stage).backend
             in_tokens = sum(tokens_of(model, sizes[name]) for name in cost.images)
             sums[stage].update(cost.counts(in_tokens, sum(map(_bytes_in_request, sources))))

@@ -5,31 +5,28 @@ import io
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from textwrap import shorten
 from typing import IO, Any
 
 from agenticiqa.configs.user_files import MOST_BYTES, read_regular
-from agenticiqa.configs.yaml_json import json_value
 from agenticiqa.programs.batch.csv_table import read_csv
-from agenticiqa.programs.batch.job import Job
+from agenticiqa.programs.batch.job import Job, SharedQuestion
+from agenticiqa.programs.batch.job_rows import ROW, checked_row, row_of_cells, row_of_line
+from agenticiqa.programs.data_sets.kinds import LISTS, BrokenDataSet, is_address, is_data_set, kind_of
 from agenticiqa.programs.errors import ImageError, UserError
 from agenticiqa.programs.images import ImageSource, UndecodedImage, find_images, name_of, search_images
 from agenticiqa.programs.images.files import one_line, printable_path
-from agenticiqa.programs.images.finding import is_name_of_image, skipped_text
+from agenticiqa.programs.images.finding import Found, is_name_of_image, skipped_text
 from agenticiqa.programs.images.names import closest, expanded, folded
 from agenticiqa.programs.images.sources import MOST_LISTED, is_encoded, local_path, read_source
 from agenticiqa.programs.images.tables import IMAGE_COLUMNS, image_column
 from agenticiqa.programs.questions.options import OptionsArgument, read_options
 
 STDIN = "-"
-ROW = '{"image": "a.jpg", "query": "Main flaw?", "options": ["Blur", "Noise"]}'
-MISNAMED = {"question": "query", "prompt": "query", "choices": "options", "candidates": "options"}
-CELLS = {"options": '["Blur", "Noise"]', "resize_reference": "true"}  # columns of CSV with JSON in their cells
-FIELDS = {"image": str, "query": str, "reference": str, "resize_reference": bool}
 
 
 @dataclass
@@ -56,31 +53,71 @@ def find_jobs(
     reference: str | None = None,
     resize_reference: bool = False,
     options: OptionsArgument | None = None,
+    column: str | None = None,
 ) -> FoundJobs:
-    """Make a job for each image that the names refer to: files, folders, patterns, and ``-`` for stdin.
+    """Make a job for each image that the names refer to: files, folders, patterns, data sets, and ``-`` for stdin.
 
-    ``reference`` is one image for all, or a folder (see ``references_in``). Raises ImageError if the reference does not
-    exist, and UserError for options as ``read_options`` does.
+    ``data_sets.kinds`` lists the data sets. Their images are read when they are assessed. ``column`` is the column of
+    images in tables, if the user named it. ``reference`` is one image for all, or a folder (see ``references_in``).
+    Raises ImageError if the reference does not exist, and UserError for options as ``read_options`` does.
     """
-    result = FoundJobs()
-    images: dict[ImageSource, Path | None] = {}  # each image with the folder in which it was found
+    result, reference_of = FoundJobs(), _references(reference)
+    question = SharedQuestion(query, read_options(options), resize_reference=resize_reference)
+    jobs: dict[Job, Path | None] = {}  # each job with the folder in which its image was found
     for name in (path for given in names for path in expanded(given)):
         if name == STDIN:
-            images[read_stdin(sys.stdin.buffer)] = None
+            jobs[question.about(read_stdin(sys.stdin.buffer))] = None
             continue
-        searched = search_images([name])
+        is_set = is_data_set(name)
+        searched = Found() if is_set else search_images([name])
+        if is_set or (not searched.images and os.path.isdir(name)):
+            held = [*_noted(_jobs_in_data_sets(name, question, column, result), result.problems)]
+            jobs |= dict.fromkeys(job for job in held if job not in jobs)
+            if held:
+                searched = Found()
         for path in searched.images:
             place = local_path(name)
-            images.setdefault(path, None if path == place else place)
+            jobs.setdefault(question.about(path), None if path == place else place)
         result.problems += searched.problems
         result.skipped.update(searched.skipped)
-    reference_of, options = _references(reference), read_options(options)
-    for image, folder in images.items():
+    for job, folder in jobs.items():
         try:
-            result.jobs.append(Job(image, query, reference_of(image, folder), resize_reference, options))
+            own = job.reference
+            result.jobs.append(replace(job, reference=reference_of(job.image, folder) if own is None else own))
         except ImageError as error:
             result.problems.append(error)
     return result
+
+
+def _jobs_in_data_sets(name: str, question: SharedQuestion, column: str | None, result: FoundJobs) -> Iterator[Job]:
+    """Yield the jobs of the data sets that a name stands for, or of the images at an address.
+
+    A file that cannot be read is added to ``result``, after the jobs that it has. Raises UserError for other errors.
+    """
+    from agenticiqa.programs.batch.data_set_jobs import jobs_in  # imports of fsspec and pyarrow
+    from agenticiqa.programs.data_sets.places import AddressedImage, data_sets_at, images_below, places_named
+
+    for place in places_named(name):
+        files = data_sets_at(place)
+        for file in files:
+            if kind_of(file) in LISTS and not is_address(file):
+                listed = read_jobs(file, question.query, None, question.resize_reference, question.options, column)
+                result.problems += listed.problems
+                yield from listed.jobs
+            else:
+                yield from _noted(jobs_in(file, question, result.skipped, column), result.problems)
+        if is_address(place) and not files:
+            yield from (question.about(AddressedImage(address)) for address, _ in images_below(place))
+
+
+def _noted(jobs: Iterable[Job], problems: list[ImageError]) -> Iterator[Job]:
+    """Yield the jobs, and add the error that ends them to ``problems``."""
+    try:
+        yield from jobs
+    except BrokenDataSet as error:
+        problems.append(ImageError(error.problem, error.image))
+    except UserError as error:
+        problems.append(error if isinstance(error, ImageError) else ImageError(str(error)))
 
 
 def read_jobs(
@@ -89,14 +126,15 @@ def read_jobs(
     reference: str | None = None,
     resize_reference: bool = False,
     options: OptionsArgument | None = None,
+    column: str | None = None,
 ) -> FoundJobs:
     """Make a job for each row of a file; equal rows count once. ``-`` is stdin.
 
-    The file has JSON lines, CSV with a column of images, or one path per line. A row has ``image``, and may have
-    ``query``, ``options`` (texts, or an object from letters to texts; as JSON in CSV), ``reference`` and
-    ``resize_reference``; other keys are ignored. Paths are relative to the file's folder. The arguments are the
-    defaults for rows that lack a value; ``options`` only for rows that lack ``query``, too. Raises UserError, in one
-    line with file and line number, for a file that cannot be read and for an invalid row.
+    The file has JSON lines, CSV with a column of images (``column``, if the user named it), or one path per line. A row
+    has ``image``, and may have ``query``, ``options`` (texts, or an object from letters to texts; as JSON in CSV),
+    ``reference`` and ``resize_reference``; other keys are ignored. Paths are relative to the file's folder. The
+    arguments are the defaults for rows that lack a value; ``options`` only for rows that lack ``query``, too. Raises
+    UserError, in one line with file and line number, for a file that cannot be read and for an invalid row.
     """
     name = "<stdin>" if file == STDIN else printable_path(file)
     try:
@@ -108,7 +146,7 @@ def read_jobs(
     folder = Path() if file == STDIN else Path(file).parent
     reference_of = _references(reference)
     result, jobs = FoundJobs(), list[Job]()
-    for place, read in _rows_of(name, folder, text):
+    for place, read in _rows_of(name, folder, text, column):
         try:
             row = read()
             image = _beside(folder, row["image"])
@@ -137,7 +175,9 @@ def read_stdin(stream: IO[bytes]) -> UndecodedImage:
     return UndecodedImage("<stdin>", read_source(stream).content)
 
 
-def _rows_of(name: str, folder: Path, text: str) -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:
+def _rows_of(
+    name: str, folder: Path, text: str, named: str | None
+) -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:
     """Yield the place of each row ("line 3") and a function that reads it. Raises UserError for other files."""
     lines = text.split("\n")  # splitlines would also split at U+2028, which JSON may contain
     filled = [(f"line {number}", line.rstrip("\r")) for number, line in enumerate(lines, 1) if line.strip()]
@@ -145,65 +185,26 @@ def _rows_of(name: str, folder: Path, text: str) -> Iterator[tuple[str, Callable
     if first.startswith(("{", "[")) or not first:
         yield from ((place, partial(row_of_line, line)) for place, line in filled)
     elif is_name_of_image(first) or os.path.isfile(folder / first):
-        yield from ((place, partial(_checked_row, {"image": line})) for place, line in filled)
+        yield from ((place, partial(checked_row, {"image": line})) for place, line in filled)
     else:
-        yield from _csv_rows(name, text.lstrip(), first)
+        yield from _csv_rows(name, text.lstrip(), first, named)
 
 
-def _csv_rows(name: str, text: str, first: str) -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:
+def _csv_rows(
+    name: str, text: str, first: str, named: str | None
+) -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:
     try:
         table = read_csv(io.StringIO(text, newline=""), name)
-        if not {column.lower() for column in table.columns} & {*IMAGE_COLUMNS} and not name.lower().endswith(".csv"):
+        is_table = named or name.lower().endswith(".csv")
+        if not is_table and not {column.lower() for column in table.columns} & {*IMAGE_COLUMNS}:
             raise UserError(
                 f"{name}: expected JSON lines such as {ROW}, CSV with a column image, or a path on each line, "
                 f"found {shorten(one_line(first), 60)!r}"
             )
-        column = image_column(name, table.columns)
+        column = image_column(name, table.columns, named)
         yield from ((place, partial(row_of_cells, row, column)) for place, row in table.rows)
     except csv.Error as error:
         raise UserError(f"{name}: {error}") from error
-
-
-def row_of_line(line: str | bytes) -> dict[str, Any]:
-    """Return the row of a JSON line after checking its types. Raises UserError for an invalid row."""
-    try:
-        row = json_value(line)
-    except ValueError as error:
-        raise UserError(f"expected a JSON object, such as {ROW}") from error
-    return _checked_row(row)
-
-
-def row_of_cells(cells: Mapping[str, Any], column: str) -> dict[str, Any]:
-    """Return the row of a table's line with its image in ``column``. Raises UserError for an invalid row.
-
-    Cells of CSV are texts, or JSON in the columns of ``CELLS``; spreadsheets write ``TRUE`` for true.
-    """
-    image, cells = cells[column] or "", {name.lower(): cell for name, cell in cells.items()}
-    row: dict[str, Any] = {key: cells[key] for key in FIELDS.keys() | {"options"} if cells.get(key)}
-    for key, example in CELLS.items():
-        if isinstance(row.get(key), str):
-            try:
-                row[key] = json_value(row[key].lower() if key == "resize_reference" else row[key])
-            except ValueError as error:
-                raise UserError(f"{key} is {row[key]!r}, expected JSON such as {example}") from error
-    return _checked_row({**row, "image": image})
-
-
-def _checked_row(row: Any) -> dict[str, Any]:
-    """Return a row after checking the types of its fields. Raises UserError for a wrong type."""
-    if not isinstance(row, dict):
-        raise UserError(f"expected a JSON object, such as {ROW}")
-    for wrong, right in MISNAMED.items():
-        if wrong in row and right not in row:
-            raise UserError(f"unknown key {wrong!r}: rename it to {right!r}")
-    if row.get("image") is None:
-        raise UserError(f"the key 'image' is missing; expected a row such as {ROW}")
-    for key, kind in FIELDS.items():
-        if row.get(key) is not None and not isinstance(row[key], kind):
-            raise UserError(f"{key} is a {type(row[key]).__name__}, expected a {kind.__name__}")
-    if not row["image"]:
-        raise UserError("image is empty, expected a path")
-    return row
 
 
 def _beside(folder: Path, name: str) -> Path:

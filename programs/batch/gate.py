@@ -15,13 +15,13 @@ from PIL import Image
 from agenticiqa.configs import ConfigError
 from agenticiqa.configs.policy import GatePolicy
 from agenticiqa.programs.batch.job import Job
-from agenticiqa.programs.errors import ImageError
+from agenticiqa.programs.errors import AgenticIQAError
 from agenticiqa.programs.images.decoding import MAX_PIXELS, decode, open_bytes, upright_size
 from agenticiqa.programs.images.files import one_line
 from agenticiqa.programs.images.sources import read_source
 from agenticiqa.programs.tools.numerics.pixels import single_luma
-from agenticiqa.programs.tools.statistics.effective_size import effective_share
-from agenticiqa.programs.tools.statistics.jpeg_quality import table_quality
+from agenticiqa.programs.tools.statistics.effective_size import effective_side
+from agenticiqa.programs.tools.statistics.jpeg_quality import quality_in
 from agenticiqa.programs.tools.statistics.parts import parts_of
 from agenticiqa.signatures.lexicon import fold_distortion, fold_severity
 from agenticiqa.signatures.vocabulary import SEVERITIES, everyday_name
@@ -30,6 +30,8 @@ MARGIN = 1.25  # a copy of this multiple of the minimum effective side is large 
 ENLARGED = 0.9  # an image with detail for a smaller share of its longer side counts as enlarged
 SMALLEST = 64  # the longer side of a copy that only checks whether the file can be decoded
 KINDS = ("graphic", "page", "medical", "instrument", "gray", "blank", "thin", "too small")
+
+MEASURED = ("width", "height", "jpeg_quality", "effective_side")  # fields of a row, and of a result, for file checks
 
 Assess: TypeAlias = Callable[[Sequence[Job]], Iterator[tuple[Job, Mapping[str, Any] | Exception]]]
 
@@ -88,23 +90,45 @@ def checked(policy: GatePolicy, job: Job) -> GateResult:
     result = GateResult(one_line(job.name))
     try:
         source = read_source(job.image)
-        assert isinstance(source.content, bytes)  # files and stdin
+        assert isinstance(source.content, bytes)  # files, stdin and data sets
         image = open_bytes(source.source, source.content)
-        _check_sides(policy, image, result)
+        width, height = upright_size(image)
+        result.measured |= {"width": width, "height": height}
+        _check_sides(policy, result)
         tables = getattr(image, "quantization", None)  # the quantization tables of a JPEG
         _reduce(policy, image)
         pixels = decode(source.source, image, MAX_PIXELS).pixels
-    except ImageError as error:
+    except AgenticIQAError as error:
         result.reasons["undecodable"] = one_line(str(error)).removeprefix(f"{result.image}: ")
         return result
     if policy.min_jpeg_quality is not None:
-        result.measured["jpeg_quality"] = quality = table_quality(tables[0], tables.get(1)) if tables else None
-        if quality is not None and quality < policy.min_jpeg_quality:
-            result.reasons["compressed"] = f"JPEG quality {quality} is below the minimum of {policy.min_jpeg_quality}"
+        result.measured["jpeg_quality"] = quality_in(tables)
+    longest = max(pixels.shape[:2])
     if policy.min_effective_side is not None:
-        parts = [single_luma(part) for part in parts_of(pixels)[::2]]  # the corners and the middle of nine parts
-        _check_detail(policy.min_effective_side, effective_share(parts), max(pixels.shape[:2]), result)
+        result.measured["effective_side"] = effective_side([*map(single_luma, parts_of(pixels))], longest)
+    _check_detail(policy, result, longest)
     return result
+
+
+def checked_row(policy: GatePolicy, row: Mapping[str, Any]) -> GateResult:
+    """Return the result of the same checks for the row of an assessed image, by the measurements in it."""
+    result = GateResult(one_line(row["image"]))
+    if policy.looks_at_files:
+        unneeded = [name for name in ("jpeg_quality", "effective_side") if getattr(policy, f"min_{name}") is None]
+        result.measured |= {name: row.get(name) for name in MEASURED if name not in unneeded}
+        _check_sides(policy, result)
+        _check_detail(policy, result, max(row["width"], row["height"]))
+    return result
+
+
+def lacking(policy: GatePolicy, row: Mapping[str, Any]) -> str:
+    """Return the first field that a policy needs and the row of an assessed image lacks; empty if there is none."""
+    needed = {
+        "width": policy.looks_at_files,
+        "height": policy.looks_at_files,
+        "executor_evidence": bool(policy.distortions),
+    }
+    return next((name for name, is_needed in needed.items() if is_needed and row.get(name) is None), "")
 
 
 def add_assessment(
@@ -117,7 +141,8 @@ def add_assessment(
         result.reasons["score"] = (
             "it has no score" if score is None else f"score {score:.2f} is below the minimum of {policy.min_score:g}"
         )
-    for items in (row["executor_evidence"]["distortion_analysis"] or {}).values():
+    evidence = row.get("executor_evidence") or {}  # a policy without distortions needs none
+    for items in (evidence.get("distortion_analysis") or {}).values():
         for item in items:
             least = distortions.get(item["type"])
             if least and SEVERITIES.index(item["severity"]) >= SEVERITIES.index(least):
@@ -128,22 +153,8 @@ def add_assessment(
         result.reasons["kind"] = f"it does not look like a photo: {', '.join(kinds)}"
 
 
-def _check_detail(least: int, share: float | None, longest: int, result: GateResult) -> None:
-    """Check the effective side, a ``share`` (``None``: the image is too small) of the ``longest`` side as decoded."""
-    side = round((1.0 if share is None else share) * longest)
-    result.measured["effective_side"] = None if share is None else side
-    own = max(result.measured["width"], result.measured["height"])
-    if side < least and side < ENLARGED * own:
-        result.reasons["upscaled"] = (
-            f"the longer side has {own} pixels, but only the detail of {side} pixels, below the minimum of {least}"
-        )
-    elif side < least:
-        result.reasons["small"] = f"the longer side of {own} pixels is below the minimum of {least}"
-
-
-def _check_sides(policy: GatePolicy, image: Image.Image, result: GateResult) -> None:
-    width, height = upright_size(image)
-    result.measured |= {"width": width, "height": height}
+def _check_sides(policy: GatePolicy, result: GateResult) -> None:
+    width, height = result.measured["width"], result.measured["height"]
     size = f"{width} x {height} pixels"
     if policy.min_short_side and min(width, height) < policy.min_short_side:
         result.reasons["small"] = f"{size}; the shorter side must have at least {policy.min_short_side}"
@@ -152,6 +163,24 @@ def _check_sides(policy: GatePolicy, image: Image.Image, result: GateResult) -> 
     if policy.aspect and not policy.aspect[0] <= width / height <= policy.aspect[1]:
         low, high = policy.aspect
         result.reasons["aspect"] = f"{size}; width / height is {width / height:.2f}, expected {low:g} to {high:g}"
+
+
+def _check_detail(policy: GatePolicy, result: GateResult, longest: int) -> None:
+    """Check the JPEG quality and the effective side, which for a tiny image is the ``longest`` side as decoded."""
+    quality, least = result.measured.get("jpeg_quality"), policy.min_effective_side
+    if quality is not None and policy.min_jpeg_quality is not None and quality < policy.min_jpeg_quality:
+        result.reasons["compressed"] = f"JPEG quality {quality} is below the minimum of {policy.min_jpeg_quality}"
+    if least is None:
+        return
+    measured = result.measured["effective_side"]
+    side = longest if measured is None else measured
+    own = max(result.measured["width"], result.measured["height"])
+    if side < least and side < ENLARGED * own:
+        result.reasons["upscaled"] = (
+            f"the longer side has {own} pixels, but only the detail of {side} pixels, below the minimum of {least}"
+        )
+    elif side < least:
+        result.reasons["small"] = f"the longer side of {own} pixels is below the minimum of {least}"
 
 
 def _reduce(policy: GatePolicy, image: Image.Image) -> None:

@@ -65,6 +65,20 @@ class Job:
         return replace(self, image=picklable(self.image), reference=reference)
 
 
+@dataclass(frozen=True)
+class SharedQuestion:
+    """The question about images without a question of their own. ``reference`` is a path or an address."""
+
+    query: str
+    options: OptionsArgument | None = None
+    reference: str | None = None
+    resize_reference: bool = False
+
+    def about(self, image: ImageSource) -> Job:
+        """Return the job of an image, without a reference."""
+        return Job(image, self.query, None, self.resize_reference, self.options)
+
+
 def failed_row(error: BaseException, job: Job | None = None) -> dict[str, Any]:
     """Return the row of a failed image, or of a name without an image: the name, and the reason without the name."""
     own_name = one_line(error.image) if isinstance(error, OfImage) else ""

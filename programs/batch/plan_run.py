@@ -18,12 +18,12 @@ from agenticiqa.programs.backends.engine import Model
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.results_file import Identity, ResultsFile, Resumed, Row, question_of, resume
 from agenticiqa.programs.batch.summary import failed_before
-from agenticiqa.programs.errors import ImageError, UserError
+from agenticiqa.programs.errors import AgenticIQAError, ImageError, UserError
 from agenticiqa.programs.fusion.profile import read_fusion_profile
 from agenticiqa.programs.images import ImageSource, LoadedImage, UndecodedImage, name_of
 from agenticiqa.programs.images.files import digest, one_line, printable_path, sha256_of
 from agenticiqa.programs.images.names import closest, folded
-from agenticiqa.programs.images.sources import local_path
+from agenticiqa.programs.images.sources import StoredImage, local_path
 from agenticiqa.programs.saving import prompts_of
 from agenticiqa.programs.stages.ask import CheckedPredict
 from agenticiqa.programs.tools.metrics.learned_iqa import adapter_in
@@ -238,6 +238,11 @@ def hash_of(source: ImageSource) -> str | None:
             return source.sha256
         case UndecodedImage(content=bytes(data)) | (bytes() as data):
             return hashlib.sha256(data).hexdigest()
+        case StoredImage():
+            try:
+                return hashlib.sha256(source.read_content()).hexdigest()
+            except AgenticIQAError:  # as below
+                return None
         case str() | os.PathLike():
             try:
                 return sha256_of(local_path(source))

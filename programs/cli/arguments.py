@@ -269,6 +269,11 @@ class BatchedOptions(RunOptions):
     batch: Annotated[bool, BATCHED] = False
 
 
+IMAGE_COLUMN = Option(
+    "--image-column NAME",
+    "the column of the images in tables: Parquet, data sets or CSV (default: image, img, jpg, path, ...)",
+    with_shards=True,
+)
 QUERY = Option("--query Q", f'ask this question about each image (default: "{DEFAULT_QUERY}")', with_shards=True)
 REFERENCE = "with this pristine original, or with a folder of originals"
 RESIZED = Option("--resize-reference", "scale a reference of another size to the size of the image", with_shards=True)
@@ -294,12 +299,15 @@ class AssessOptions(BatchedOptions, TableOptions):
         list[str],
         Option(
             "IMAGE",
-            "image files, folders, patterns such as 'album/*.jpg', or - for one image from stdin",
+            "image files, folders, patterns such as 'album/*.jpg', or - for one image from stdin; data sets: .tar and "
+            ".parquet files, folders of them, folders of save_to_disk(), .csv or .jsonl tables of paths, and addresses "
+            "such as s3://... or hf://...",
             nargs="*",
             with_shards=True,
         ),
         INPUTS,
     ] = field(default_factory=list)
+    image_column: Annotated[str | None, IMAGE_COLUMN] = None
     jobs: Annotated[
         str | None,
         Option(
@@ -354,10 +362,8 @@ class AssessOptions(BatchedOptions, TableOptions):
         str | None,
         Option(
             "--parquet DIR",
-            "write one Parquet file per shard of images into DIR, a folder or an address such as s3://... IMAGE "
-            "can then also be a glob, an s3:// or gs:// address, a .csv, .jsonl or .parquet table, a .tar shard or a "
-            "folder saved with save_to_disk() of Hugging Face datasets. After an interruption, run the same "
-            "command again to continue",
+            "write one Parquet file per shard of images into DIR, a folder or an address such as s3://..., for "
+            "collections that take hours. After an interruption, run the same command again to continue",
             writes=Writes.FOLDER,
             with_shards=True,
         ),
@@ -453,6 +459,7 @@ class ImageOptions(RunOptions):
         str | None, Option("--reference FILE", "compare all images with this pristine original"), IMAGES
     ] = None
     resize_reference: Annotated[bool, RESIZED, IMAGES, Keys((ImageKeys,), (IMAGES,))] = False
+    image_column: Annotated[str | None, IMAGE_COLUMN, IMAGES] = None
     save_maps: Annotated[Path | None, SAVE_MAPS, IMAGES] = None
 
 
@@ -470,10 +477,11 @@ class MeasureOptions(LightOptions, TableOptions):
         Option(
             "METRIC ... IMAGE",
             "one or more metric names, in upper or lower case (pyiqa:NAME for a metric of pyiqa), then image files, "
-            "folders, patterns, or - for stdin",
+            "folders, patterns, data sets as for assess, or - for stdin",
             nargs="*",
         ),
     ]
+    image_column: Annotated[str | None, IMAGE_COLUMN] = None
     reference: Annotated[str | None, Option("--reference FILE", f"compare {REFERENCE}")] = None
     workers: Annotated[int | None, WITHOUT_MODEL, Ge(1)] = None
 
@@ -486,11 +494,12 @@ class GateOptions(LightOptions, TableOptions):
         list[str],
         Option(
             "IMAGE",
-            "image files, folders, patterns such as 'album/*.jpg', or - for one image from stdin; or results of assess "
-            "(--jsonl, --parquet)",
+            "image files, folders, patterns such as 'album/*.jpg', data sets as for assess, or - for one image from "
+            "stdin; or results of assess (--jsonl, --parquet)",
             nargs="+",
         ),
     ]
+    image_column: Annotated[str | None, IMAGE_COLUMN] = None
     policy: Annotated[
         str | None, Option("--policy FILE", "read the conditions from this YAML file (default: the shipped policy)")
     ] = None

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 
 from agenticiqa.configs import Config
 from agenticiqa.programs.backends.answer_cache import install
@@ -19,6 +18,7 @@ from agenticiqa.programs.cli.overview import Overview, check_overview, replaces_
 from agenticiqa.programs.cli.printable import print_error
 from agenticiqa.programs.cli.ranking import Ranking, is_ranked
 from agenticiqa.programs.cli.status import OK, SOME_FAILED, USAGE
+from agenticiqa.programs.data_sets.kinds import holds_several
 from agenticiqa.programs.errors import UserError
 
 
@@ -34,7 +34,7 @@ def run(args: AssessOptions) -> int:
         return sharded.run(args, args.parquet)
     check_options(args)
     config, workers, limits = settings_from(args)
-    question = (args.query, args.reference, args.resize_reference, args.options)
+    question = (args.query, args.reference, args.resize_reference, args.options, args.image_column)
     inputs = read_jobs(args.jobs, *question) if args.jobs else find_jobs(args.images, *question)
     found = inputs.jobs  # no output may overwrite one of these, also without its turn in this run
     inputs.jobs = found[: args.limit]
@@ -93,4 +93,4 @@ def sinks_from(args: AssessOptions, config: Config, state: sinks.RunState) -> li
 
 def is_single(args: AssessOptions, jobs: Sequence[Job]) -> bool:
     """Return whether a single image was named: its JSON is one object, while that of a folder is always a list."""
-    return not args.jobs and len(args.images) == len(jobs) == 1 and not Path(args.images[0]).is_dir()
+    return not args.jobs and len(args.images) == len(jobs) == 1 and not holds_several(args.images[0])

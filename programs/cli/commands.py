@@ -69,4 +69,5 @@ COMMANDS: dict[str, Command] = {
         arguments.BATCHES_EXAMPLES,
     ),
     "tools": Command("list the metrics and what each measures best", arguments.ToolsOptions, f"{HERE}.tools"),
+    "cite": Command("print BibTeX entries of the paper and this program", module=f"{HERE}.cite"),
 }

@@ -19,8 +19,9 @@ from agenticiqa.programs.cli.sinks import RunState, Sink, assess_into, print_inc
 from agenticiqa.programs.cli.status import OK, SOME_FAILED, UNSCORED, USAGE
 from agenticiqa.programs.cli.views import View, files_of, json_of, print_tables
 from agenticiqa.programs.errors import AgenticIQAError
-from agenticiqa.programs.images import path_of
+from agenticiqa.programs.images import ImageSource, path_of
 from agenticiqa.programs.images.files import write_atomically
+from agenticiqa.programs.images.sources import StoredImage
 from agenticiqa.programs.page.entry import distinct_names, entry_of
 from agenticiqa.programs.page.ranked_images import comparison_page
 from agenticiqa.programs.page.result_tables import interval_cell, with_caveats
@@ -42,7 +43,7 @@ HEADINGS = ("rank", "image", "score", "80 % interval", "bytes", "bits/pixel", "m
 def compare(images: Sequence[str], args: CompareImagesOptions) -> int:
     """Assess the images, and print them by score with their metrics; the status says whether all were assessed."""
     config, workers, limits = settings_from(args)
-    inputs = find_jobs(images, DEFAULT_QUERY, args.reference, args.resize_reference)
+    inputs = find_jobs(images, DEFAULT_QUERY, args.reference, args.resize_reference, column=args.image_column)
     print_error(*inputs.not_assessed)
     if not inputs.jobs:
         return USAGE
@@ -63,10 +64,12 @@ class Comparison(Sink):
     def __init__(self, args: CompareImagesOptions, summary: Summary) -> None:
         self._args, self._summary = args, summary
         self._rows: list[Row] = []
+        self._images: dict[str, ImageSource] = {}  # by name; the name of an image in a data set is no path
 
     def write(self, job: Job, row: Row) -> None:
         """Keep the row, with the size of the file."""
         self._rows.append(_with_bytes(job, row))
+        self._images[row["image"]] = job.image
 
     def close(self) -> int:
         """Print the ranking, and write the page."""
@@ -80,7 +83,7 @@ class Comparison(Sink):
         view = View(
             tables,
             document={"images": ranked, "failed": summary.failed},
-            page=lambda page: _page(page, ranked, tables, summary.failed),
+            page=lambda page: _page(page, ranked, self._images, tables, summary.failed),
         )
         done = write_all([*files_of(args, view), json_of(args, view)])
         if not args.json:
@@ -128,18 +131,22 @@ def _with_bytes(job: Job, row: Row) -> Row:
     """Return the row with the size of the file in bytes and bits per pixel; both ``None`` without a file."""
     path, (width, height) = path_of(job.image), row["size"]
     size = path.stat().st_size if path and path.exists() else None
+    if isinstance(job.image, StoredImage):
+        size = len(job.image.read_content())
     return {**row, "bytes": size, "bits_per_pixel": None if size is None else round(8 * size / (width * height), 4)}
 
 
-def _page(page: Path, rows: Sequence[Row], tables: Sequence[Table], failed: Sequence[str]) -> str:
+def _page(
+    page: Path, rows: Sequence[Row], images: Mapping[str, ImageSource], tables: Sequence[Table], failed: Sequence[str]
+) -> str:
     """Return the page, and write its thumbnails and maps to a folder beside it."""
     folder = folder_beside(page)
-    wanted = [ThumbnailRequest(row["image"], row["image_sha256"]) for row in rows]
+    wanted = [ThumbnailRequest(images[row["image"]], row["image_sha256"]) for row in rows]
     pictures = [*write_thumbnails(wanted, folder, side=SIDE)]
     maps: dict[str, tuple[str, str]] = {}
     for row in rows:
         try:
-            made = map_copy(row, SIDE)
+            made = map_copy({**row, "image": images[row["image"]]}, SIDE)
         except AgenticIQAError as error:
             print_error(str(error))
             continue

@@ -1,15 +1,22 @@
 """``agenticiqa gate``: accept or refuse photos by a policy, with the reasons."""
 
-import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agenticiqa.configs.policy import FILE_CHECKS, GatePolicy, load_policy
+from agenticiqa.configs.policy import GatePolicy, load_policy
 from agenticiqa.programs.backends.cores import available_cores
 from agenticiqa.programs.batch.find_jobs import find_jobs
-from agenticiqa.programs.batch.gate import GateResult, add_assessment, checked, gate, refused_distortions
+from agenticiqa.programs.batch.gate import (
+    MEASURED,
+    GateResult,
+    add_assessment,
+    checked_row,
+    gate,
+    lacking,
+    refused_distortions,
+)
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.arguments import GateOptions
@@ -18,16 +25,13 @@ from agenticiqa.programs.cli.printable import json_text, print_error, print_note
 from agenticiqa.programs.cli.status import BELOW, OK, SOME_FAILED, USAGE
 from agenticiqa.programs.cli.views import View, files_of, json_of, print_tables, writes_files
 from agenticiqa.programs.errors import UserError
-from agenticiqa.programs.images import path_of
-from agenticiqa.programs.images.files import one_line, sha256_of
+from agenticiqa.programs.images.files import one_line
 from agenticiqa.programs.images.finding import OWN
-from agenticiqa.programs.images.names import paths_named
 from agenticiqa.programs.page.table import Table, data_table, rounded
 from agenticiqa.programs.scale.names import holds_results
 from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
 
-MEASURED = ("width", "height", "jpeg_quality", "effective_side", "score")
-ROW_COLUMNS = ("image", "error", "quality_score", "executor_evidence", "outside_training")
+ROW_COLUMNS = ("image", "error", *MEASURED, "quality_score", "executor_evidence", "outside_training")
 
 
 def run(args: GateOptions) -> int:
@@ -41,7 +45,7 @@ def run(args: GateOptions) -> int:
             raise UserError("--adapter does not apply to results of assess, which have scores already: leave it out")
         return _run_on_results(policy, shards, args)
     workers = args.workers or available_cores()
-    inputs = find_jobs(args.images, DEFAULT_QUERY)
+    inputs = find_jobs(args.images, DEFAULT_QUERY, column=args.image_column)
     print_error(*inputs.not_assessed)
     if not inputs.jobs:
         return USAGE
@@ -82,25 +86,24 @@ def _run_on_results(policy: GatePolicy, places: Sequence[str], args: GateOptions
 
 
 def _verdicts(policy: GatePolicy, places: Sequence[str]) -> Iterator[GateResult]:
-    """Yield the verdict on each saved result; the file of an image is read only for conditions on files."""
+    """Yield the verdict on each saved result, without reading images. Raises UserError first if a row lacks a field."""
     from agenticiqa.programs.scale.table import store_at  # an import of pyarrow
 
     distortions = refused_distortions(policy)
+    for place in places:
+        for row in store_at(place).rows(ROW_COLUMNS):
+            if row.get("error") is None and (name := lacking(policy, row)):
+                raise UserError(
+                    f"{place}: the row of {one_line(row['image'])} has no {name}, which the policy needs: assess the "
+                    "images again, or leave out its conditions with --policy FILE"
+                )
     for row in (row for place in places for row in store_at(place).rows(ROW_COLUMNS)):
-        result = GateResult(one_line(row["image"]))
         if row.get("error") is not None:
-            result.reasons["undecodable"] = one_line(row["error"])
+            yield GateResult(one_line(row["image"]), {"undecodable": one_line(row["error"])})
         else:
-            if policy.looks_at_files:
-                paths = paths_named(row["image"])
-                if len(paths) != 1 or not os.path.isfile(paths[0]):
-                    raise UserError(
-                        f"{result.image}: not found, but the policy has conditions for the file: restore the file, or "
-                        f"remove {FILE_CHECKS} from the policy"
-                    )
-                result = checked(policy, Job(paths[0]))
+            result = checked_row(policy, row)
             add_assessment(policy, distortions, row, result)
-        yield result
+            yield result
 
 
 def show(results: Sequence[GateResult], jobs: Sequence[Job], args: GateOptions) -> bool:
@@ -133,13 +136,14 @@ def verdicts(results: Sequence[GateResult]) -> Table:
     lines = []
     for result in results:
         words = (result.image, str(result.accepted).lower(), ", ".join(result.reasons), _why(result))
-        lines.append([*words, *(rounded(result.measured.get(name)) for name in MEASURED)])
-    return data_table(("image", "accepted", "reasons", "why", *MEASURED), lines)
+        lines.append([*words, *(rounded(result.measured.get(name)) for name in (*MEASURED, "score"))])
+    return data_table(("image", "accepted", "reasons", "why", *MEASURED, "score"), lines)
 
 
 def sheet_text(page: Path, results: Sequence[GateResult], jobs: Sequence[Job]) -> str:
     """Return the page of the results of these jobs, the refused ones first, filtered by reason. Raises OSError."""
-    from agenticiqa.programs.cli import overview  # an import of DSPy
+    from agenticiqa.programs.batch.plan_run import hash_of  # an import of DSPy
+    from agenticiqa.programs.cli import overview
     from agenticiqa.programs.page.entry import VERDICTS, Entry, SheetCard
 
     pairs = [*zip(jobs, results, strict=False)]  # fewer results after Ctrl-C
@@ -147,19 +151,11 @@ def sheet_text(page: Path, results: Sequence[GateResult], jobs: Sequence[Job]) -
     for job, result in sorted(pairs, key=lambda pair: pair[1].accepted):
         values = [(name.replace("_", " "), value) for name, value in result.measured.items() if value is not None]
         measured = ", ".join(f"{name} {round(value, 2):g}" for name, value in values)
-        entry = Entry(result.image, _sha256(job), None, shown={"measured": measured} if measured else {})
+        sha256 = hash_of(job.image) or one_line(job.name)  # the name for an unreadable file, which has no picture
+        entry = Entry(result.image, sha256, None, shown={"measured": measured} if measured else {})
         cards[job] = SheetCard(entry, _verdict(result), _why(result), [*result.reasons] or ["accepted"])
     accepted = sum(result.accepted for _, result in pairs)
     return overview.sheet_text(page, cards, f"Accepted photos: {accepted} of {len(pairs)}", template=VERDICTS)
-
-
-def _sha256(job: Job) -> str:
-    """Return the hash of a file, or of the name of an unreadable file, so that the sheet shows no picture."""
-    try:
-        path = path_of(job.image)
-        return sha256_of(path) if path else one_line(job.name)
-    except OSError:
-        return one_line(job.name)
 
 
 def _status(results: Sequence[GateResult]) -> int:

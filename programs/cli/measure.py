@@ -15,7 +15,8 @@ from agenticiqa.programs.cli.output_paths import check_outputs
 from agenticiqa.programs.cli.printable import print_error
 from agenticiqa.programs.cli.status import OK, SOME_FAILED, USAGE
 from agenticiqa.programs.cli.views import View, show, writes_files
-from agenticiqa.programs.errors import ToolError, UserError
+from agenticiqa.programs.data_sets.kinds import holds_several
+from agenticiqa.programs.errors import AgenticIQAError, ToolError, UserError
 from agenticiqa.programs.images import name_of
 from agenticiqa.programs.images.files import one_line
 from agenticiqa.programs.page.table import Table, data_table, number
@@ -39,10 +40,10 @@ def run(args: MeasureOptions) -> int:
             f"no-reference metrics ({', '.join(tool.name for tool in tools)}) use no original: leave out --reference"
         )
     workers = args.workers or available_cores()
-    inputs = find_jobs(names, "", args.reference if compared else None)
+    inputs = find_jobs(names, "", args.reference if compared else None, column=args.image_column)
     print_error(*inputs.not_assessed)
     check_outputs(args, inputs.jobs)
-    alone = len(names) == 1 and not os.path.isdir(names[0])
+    alone = len(names) == 1 and not holds_several(names[0])
     rows: list[Measurement] = []
     try:
         for row in measured(tools, inputs.jobs, workers):
@@ -99,7 +100,7 @@ def _measured(tools: Sequence[Tool], job: Job) -> Measurement:
                 row[tool.name] = raw_value(tool, pixels, original)
             except ToolError as error:
                 errors.append(f"{tool.name}: {error}")
-    except UserError as error:
+    except AgenticIQAError as error:
         return {**row, "error": failure_text(job, error)}
     except MemoryError:
         errors.append("out of memory; try again with --workers 1")

@@ -14,6 +14,7 @@ from agenticiqa.programs.cli.streams import reason_of
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images import path_of
 from agenticiqa.programs.images.files import make_folder, printable_path, write_atomically
+from agenticiqa.programs.images.sources import StoredImage
 
 if TYPE_CHECKING:  # light commands have no configuration
     from agenticiqa.configs import Config
@@ -41,11 +42,14 @@ class Place(NamedTuple):
 
 
 class Output(NamedTuple):
-    """An output: its name in messages, its path (``None`` if not requested), and the function that makes its text."""
+    """An output: its name in messages, its path (``None`` if not requested), and the function that makes its content.
+
+    Only a text can go to stdout.
+    """
 
     name: str
     path: Path | str | None
-    make: Callable[[], str]
+    make: Callable[[], str | bytes]
 
 
 def check_outputs(
@@ -63,7 +67,8 @@ def check_outputs(
     """
     _refuse_two_on_stdout(args)
     sources = [source for job in jobs for source in (job.image, job.reference) if source is not None]
-    refuse_inputs(args, filter(None, map(path_of, sources)), config, written=written)
+    files = (source.place[0] if isinstance(source, StoredImage) else path_of(source) for source in sources)
+    refuse_inputs(args, filter(None, files), config, written=written)
     outputs = [*_places(args), *_written(args, written)]
     for number, output in enumerate(outputs):
         place = printable_path(output.name)
@@ -148,11 +153,11 @@ def write_all(outputs: Iterable[Output]) -> list[bool]:
         if path is None:
             continue
         try:
-            text = make()
-            if is_stdout(path):
-                sys.stdout.write(text)
+            content = make()
+            if isinstance(content, str) and is_stdout(path):
+                sys.stdout.write(content)
             else:
-                write_atomically(path, text)
+                write_atomically(path, content)
         except OSError as error:
             print_error(f"{printable_path(path)}: cannot be written ({reason_of(error)})")
             done.append(False)

@@ -17,6 +17,7 @@ from agenticiqa.programs.cli.status import BELOW, OK, SOME_FAILED, UNSCORED, wor
 from agenticiqa.programs.cli.views import View, files_of, print_instead, writes_files
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import printable_path
+from agenticiqa.programs.images.sources import StoredImage
 from agenticiqa.programs.page.entry import RESULTS, Entry, SheetCard, entry_of, result_card, worst_key
 from agenticiqa.programs.page.result_tables import lowest, ranking, results_data
 from agenticiqa.programs.result_row import fault_of
@@ -130,7 +131,8 @@ def sheet_text(
     from agenticiqa.programs.page.sheet import contact_sheet  # imports of Jinja
     from agenticiqa.programs.page.thumbnails import ThumbnailRequest, folder_beside, write_thumbnails
 
-    requests = [ThumbnailRequest(job.image, card.entry.sha256) for job, card in cards.items()]
+    in_order = sorted(cards, key=lambda job: job.image.place if isinstance(job.image, StoredImage) else ("", 0))
+    requests = [ThumbnailRequest(job.image, cards[job].entry.sha256) for job in in_order]
     files = write_thumbnails(requests, folder_beside(page), workers=available_cores())
-    thumbnails = [*render.progress(files, len(requests), "thumbnails")]
-    return contact_sheet([*cards.values()], thumbnails, page, title, failed, template)
+    thumbnails = dict(zip(in_order, render.progress(files, len(requests), "thumbnails"), strict=True))
+    return contact_sheet([*cards.values()], [thumbnails[job] for job in cards], page, title, failed, template)

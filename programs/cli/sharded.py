@@ -10,6 +10,7 @@ from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.connect import workers_for
 from agenticiqa.programs.backends.limits import RunLimits
 from agenticiqa.programs.backends.run_context import within
+from agenticiqa.programs.batch.job import SharedQuestion
 from agenticiqa.programs.batch.plan_run import run_settings
 from agenticiqa.programs.batch.store import results_in
 from agenticiqa.programs.cli import batching, render
@@ -20,11 +21,11 @@ from agenticiqa.programs.cli.overview import check_overview, entries_in, show_al
 from agenticiqa.programs.cli.printable import print_error, print_note
 from agenticiqa.programs.cli.sinks import print_incomplete, print_unfitted, print_unscored
 from agenticiqa.programs.cli.status import OK, SOME_FAILED, UNSCORED, worst
+from agenticiqa.programs.data_sets.kinds import LISTS
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import one_line
 from agenticiqa.programs.scale.names import written_in
 from agenticiqa.programs.scale.open_shard import jobs_named
-from agenticiqa.programs.scale.plan_shards import LISTS, SharedQuestion
 from agenticiqa.programs.scale.run_shards import RunOfShards, assess_here, run_shards
 from agenticiqa.programs.scale.shard_assessor import MOST_FAILURES, Engine, ShardOutcome, ShardRun
 from agenticiqa.programs.scale.table import ShardFolder
@@ -48,7 +49,7 @@ def run(args: AssessOptions, folder: str) -> int:
     print_models(config)
     if args.engine == "ray":  # --workers is the number of processes, each of which assesses some images at a time
         workers = 1 if config.is_offline else workers_for(models_of(config))
-    shard_run = ShardRun(config, settings, question, folder, workers, names, retry=args.resume)
+    shard_run = ShardRun(config, settings, question, folder, workers, names, args.image_column, retry=args.resume)
     shown: set[str] = set()  # failures, of which a second try of a shard repeats some
 
     def watch(outcomes: Iterator[ShardOutcome], count: int) -> Iterator[ShardOutcome]:
@@ -82,7 +83,7 @@ def _engine(args: AssessOptions, limits: RunLimits) -> Iterator[Engine]:
 def _print_expected(args: AssessOptions, config: Config, names: Sequence[str], question: SharedQuestion) -> int:
     """Print the expected cost of a dry run, which reads each image's size, and what cannot be read."""
     problems: list[str] = []
-    batching.print_expected(args, config, islice(jobs_named(names, question, problems), args.limit))
+    batching.print_expected(args, config, islice(jobs_named(names, question, problems, args.image_column), args.limit))
     print_error(*map(one_line, problems))
     return SOME_FAILED if problems else OK
 

@@ -15,7 +15,7 @@ from agenticiqa.programs.images.decoding import refuse
 from agenticiqa.programs.images.extra_formats import EXTRA_FORMATS, ExtraFormat, format_by_content, format_by_suffix
 from agenticiqa.programs.images.files import printable_path
 from agenticiqa.programs.images.names import expanded
-from agenticiqa.programs.images.own import is_own
+from agenticiqa.programs.images.own import is_own, is_shard_folder
 from agenticiqa.programs.images.sources import is_in_memory, local_path
 from agenticiqa.programs.images.tables import table_rows
 
@@ -32,6 +32,7 @@ RAW = re.compile(
 OTHER = re.compile(
     r"\.(jxl|psd|psb|xcf|kra|exr|hdr|ico|icns|cur|ani|pdf|svgz?|e?ps|ai|wmf|emf|fits?|fts|dcm|pfm|jxr|wdp)"
 )
+DATA_SETS = re.compile(r"\.(tar|parquet)")
 LONGEST_SIGNATURE = 12  # bytes
 # The first bytes of supported formats, for files without a meaningful suffix.
 SIGNATURE = re.compile(
@@ -137,6 +138,9 @@ def _images_below(folder: Path, skipped: Counter[str]) -> list[Path]:
     here: Counter[str] = Counter()
     installed = installed_formats()
     for path, suffix in files_below(folder, here):
+        if DATA_SETS.fullmatch(suffix) and not is_shard_folder(path.parent):
+            here[suffix] += 1
+            continue
         unread = unread_suffix(suffix, installed, partial(_head_of, path))
         if unread is None:
             continue
@@ -235,6 +239,8 @@ def _not_a_file(path: Path) -> str:
 
 
 def _counted(kind: str, count: int) -> str:
+    if DATA_SETS.fullmatch(kind):
+        return f"{count} {kind} (name a {kind} file to assess the images in it)"
     if kind.startswith("."):
         extra = format_by_suffix(kind)
         return f"{count} {kind} ({extra.install})" if extra else f"{count} {kind}"

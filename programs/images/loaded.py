@@ -1,7 +1,7 @@
 """A loaded image: the bytes that are sent to a model, the measured pixels, and results computed from them."""
 
 import hashlib
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -41,6 +41,7 @@ class LoadedImage:
         keeps_metadata: Whether a model receives ``file`` as it is.
         shown: The pixels that a model receives without loss if ``file`` is ``None``; by default ``pixels``.
         has_doubtful_colors: Whether colors could not be converted to sRGB.
+        jpeg_tables: The quantization tables in the header of a JPEG; ``None`` for another file.
         assessed_box: The part to assess (see ``images.borders``), in pixels of the whole image, as the boxes of regions
             are.
         memo: Results computed from the image; it starts empty, also in a copy made by ``dataclasses.replace`` and after
@@ -56,6 +57,7 @@ class LoadedImage:
     keeps_metadata: bool = False
     shown: np.ndarray | None = None
     has_doubtful_colors: bool = False
+    jpeg_tables: Mapping[int, Sequence[int]] | None = None
     assessed_box: "Box | None" = None
     memo: Memo = field(default_factory=Memo, init=False, repr=False)
 

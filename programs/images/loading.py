@@ -58,14 +58,23 @@ def load(source: ImageSource, *, max_pixels: int = MAX_PIXELS) -> LoadedImage:
     if isinstance(source, LoadedImage):
         return source
     opened, image = _opened(source, max_pixels)
-    content = opened.content
+    content, tables = opened.content, getattr(image, "quantization", None)
     decoded = decode(opened.source, image, max_pixels, frames=isinstance(content, bytes))
     notes, digest, file = (*opened.notes, *decoded.notes), "", None
     if isinstance(content, bytes):
         digest = hashlib.sha256(content).hexdigest()
         file = content if decoded.mime and is_clear(content) else None
     mime, doubtful = decoded.mime if file else "image/png", decoded.has_doubtful_colors
-    return LoadedImage(opened.source, decoded.pixels, notes, digest, file, mime, has_doubtful_colors=doubtful)
+    return LoadedImage(
+        opened.source,
+        decoded.pixels,
+        notes,
+        digest,
+        file,
+        mime,
+        has_doubtful_colors=doubtful,
+        jpeg_tables=tables and {**tables},
+    )
 
 
 def load_pixels(source: ImageSource, *, draft_side: int | None = None) -> np.ndarray:

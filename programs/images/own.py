@@ -1,7 +1,8 @@
-"""Mark the pictures that this program writes, and recognize them, so that they are not assessed as photos."""
+"""Mark the pictures that this program writes, and recognize them and its results, so that none is assessed."""
 
 import io
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from PIL import Image
@@ -10,6 +11,9 @@ from PIL.ExifTags import Base as ExifTag
 MADE_BY = "AgenticIQA"  # the Software entry of a PNG's text and of the Exif of other formats
 SUFFIXES = (".png", ".webp", ".jpg", ".jpeg")
 QUALITY = 70  # quality of WebP, 0 to 100
+RUN = "run.json"  # the settings of a run whose results are in shards
+SHARDS = "shard-*.parquet"
+STAMP = b"agenticiqa.shard"  # the key in the footer of a shard's file
 SEARCHED = 512  # bytes at each end of a file: Pillow writes a PNG's text and a JPEG's Exif first, a WebP's Exif last
 
 
@@ -52,3 +56,26 @@ def is_own(path: Path, image: str = "") -> bool:
     if head.startswith(b"\xff\xd8"):
         return not image and f"\0{MADE_BY}\0".encode() in head
     return f"tEXtSoftware\0{MADE_BY}".encode() in head and (not image or f"tEXtImage\0{image}".encode() in head)
+
+
+def run_folder(place: str) -> str:
+    """Return the folder of the files that describe a run, beside its shards: Polars reads a folder of Parquet alone."""
+    return f"{place}.run"
+
+
+def is_shard_folder(place: str | Path) -> bool:
+    """Return whether this is a folder of shards, by the footer of the first one; an address counts as one."""
+    if "://" in str(place):
+        return True
+    first = min(Path(place).glob(SHARDS), default=None)
+    return first is not None and STAMP in _footer(first)
+
+
+def _footer(file: Path) -> bytes:
+    """Return the footer of a Parquet file; nothing if it cannot be read."""
+    with suppress(OSError), file.open("rb") as opened:
+        end = opened.seek(-8, os.SEEK_END)  # the size of the footer, and PAR1
+        size = int.from_bytes(opened.read(4), "little")
+        opened.seek(max(end - size, 0))
+        return opened.read(size)
+    return b""

@@ -95,6 +95,26 @@ class UndecodedImage:
     notes: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class StoredImage:
+    """An image in a data set or at an address, which is read each time that its content is needed.
+
+    Attributes:
+        source: Its name in results and messages.
+    """
+
+    source: str
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """The file that holds the image, and its place there; images are read fastest in this order."""
+        return self.source, 0
+
+    def read_content(self) -> bytes:
+        """Return the bytes of the image's file. Raises ImageError, or another error of this image."""
+        raise NotImplementedError
+
+
 ImageSource: TypeAlias = Union[
     str,
     os.PathLike[str],
@@ -106,6 +126,7 @@ ImageSource: TypeAlias = Union[
     np.ndarray[Any, Any],
     "dspy.Image",
     UndecodedImage,
+    StoredImage,
     LoadedImage,
 ]
 
@@ -143,7 +164,7 @@ def name_of(source: object) -> str:
     for kind, name in _NAMES.items():
         if isinstance(source, kind):
             return name
-    if isinstance(source, UndecodedImage | LoadedImage):
+    if isinstance(source, UndecodedImage | StoredImage | LoadedImage):
         return source.source
     if _is_dspy_image(source):
         return "<dspy.Image>"
@@ -158,7 +179,7 @@ def is_in_memory(value: object) -> bool:
     """Return whether an image is not a path; its repr may then hold all its bytes, unlike ``name_of``."""
     if isinstance(value, str):
         return _DATA_URI.match(value) is not None
-    kinds = (*_NAMES, UndecodedImage, LoadedImage)
+    kinds = (*_NAMES, UndecodedImage, StoredImage, LoadedImage)
     return isinstance(value, kinds) or _is_dspy_image(value) or hasattr(value, "read")
 
 
@@ -191,7 +212,7 @@ def picklable(source: ImageSource) -> ImageSource:
         source: The image, in any form that ``images.sources`` lists.
 
     Returns:
-        The source itself, or the content of a file object.
+        The source itself, or the content of a file object or a stored image.
 
     Raises:
         ImageError: The file is unreadable, or the source is unsupported.
@@ -237,6 +258,8 @@ def _content(source: ImageSource) -> bytes | Image.Image:
     name = name_of(source)
     if isinstance(source, Image.Image):
         return source
+    if isinstance(source, StoredImage):
+        return source.read_content()
     if isinstance(source, bytes | bytearray | memoryview):
         return bytes(source)
     if isinstance(source, str) and _DATA_URI.match(source):

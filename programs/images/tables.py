@@ -6,33 +6,46 @@ from dataclasses import dataclass
 from typing import Any
 
 from agenticiqa.programs.errors import ImageError
-from agenticiqa.programs.images.sources import UndecodedImage
+from agenticiqa.programs.images.sources import StoredImage, UndecodedImage
 
-IMAGE_COLUMNS = ("image", "path", "image_path", "file", "filename", "file_name")
+IMAGE_COLUMNS = (
+    *("image", "img", "jpg", "jpeg", "png", "webp", "bytes"),
+    *("path", "image_path", "file", "filename", "file_name"),
+)
+WEB_COLUMNS = ("url", "image_url")  # columns of addresses that are not fetched
 BESIDE_IMAGE = ("query", "options", "reference", "resize_reference")  # other columns that are read
 AT_A_TIME = 64  # rows of an Arrow table that become Python objects
 
 
-@dataclass
-class NoImage:
-    """A stand-in for an image that a row does not have: reading it fails with the reason."""
+@dataclass(frozen=True)
+class NoImage(StoredImage):
+    """A stand-in for a missing image: reading it fails with the reason."""
 
-    name: str
     why: str
 
-    def read(self, size: int = -1) -> bytes:
+    def read_content(self) -> bytes:
         """Raise ImageError."""
-        raise ImageError(self.why, self.name)
+        raise ImageError(self.why, self.source)
 
 
-def image_column(name: str, columns: Iterable[str]) -> str:
-    """Return the column of the images in a table, in any case of letters. Raises ImageError without one."""
+def image_column(name: str, columns: Iterable[str], named: str | None = None) -> str:
+    """Return the column of the images in a table: the one that the user ``named``, else the first of IMAGE_COLUMNS.
+
+    Letters may be in any case. Raises ImageError without such a column.
+    """
     there = [*columns]
-    for wanted in IMAGE_COLUMNS:
+    for wanted in IMAGE_COLUMNS if named is None else (named.lower(),):
         for column in there:
             if column.lower() == wanted:
                 return column
-    raise ImageError(f"expected a column {' or '.join(IMAGE_COLUMNS[:2])}, found {', '.join(there) or 'none'}", name)
+    found = f"found {', '.join(there) or 'none'}"
+    if named is not None:
+        raise ImageError(f"there is no column {named!r}, {found}; name one of them with --image-column", name)
+    if any(column.lower() in WEB_COLUMNS for column in there):
+        raise ImageError(
+            f"{found}; web addresses are not fetched: download the images, for example with img2dataset", name
+        )
+    raise ImageError(f"expected a column image or path, {found}; name one with --image-column", name)
 
 
 def image_in(cell: Any, name: str) -> Any:

@@ -55,7 +55,9 @@ def contact_sheet(
 
 def link_to(image: str, page: Path) -> str | None:
     """Return the address of an image relative to the page that links to it; ``None`` if it is not a file."""
-    if image.startswith("<") and image.endswith(">"):
+    table, is_row, _ = image.rpartition("#")  # as in train.parquet#12; a file may have such a name, too
+    is_in_data_set = os.path.isfile(os.path.dirname(image)) or (is_row and os.path.exists(table))
+    if (image.startswith("<") and image.endswith(">")) or "://" in image or is_in_data_set:
         return None
     try:
         path = os.path.relpath(os.path.abspath(image), os.path.abspath(page.parent))

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from PIL import Image
 
-from agenticiqa.programs.errors import ImageError
+from agenticiqa.programs.errors import AgenticIQAError
 from agenticiqa.programs.images import ImageSource
 from agenticiqa.programs.images.files import write_atomically
 from agenticiqa.programs.images.loading import load_pixels
@@ -65,6 +65,6 @@ def _write(folder: Path, side: int, image: ThumbnailRequest) -> str | None:
     if not (folder / name).exists():
         try:
             write_atomically(folder / name, thumbnail(image.source, side))
-        except ImageError:  # the file moved or changed since its assessment, which the page shows
+        except AgenticIQAError:  # the file moved or changed since its assessment, or its address is unreachable
             return None
     return name

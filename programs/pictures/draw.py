@@ -120,7 +120,8 @@ def picture_paths(folder: Path, images: Iterable[ImageSource], inputs: Iterable[
         place = _place(source, roots)
         below = folder.joinpath(*(_shortened(part) for part in place.parent.parts))
         endings = chain([".png"], (f"-{number}.png" for number in count(2)))
-        files = (below / _shortened(place.stem, ending) for ending in endings)
+        own = place.name if "#" in place.suffix else place.stem  # a row of a table, as in train.parquet#12
+        files = (below / _shortened(own, ending) for ending in endings)
         paths[source] = next(file for file in files if str(file).lower() not in taken and _is_free(file, source))
         taken.add(str(paths[source]).lower())  # file systems may ignore case
     return paths

@@ -1,35 +1,15 @@
 """Define the files in a folder of shards, and recognize results among other files and folders."""
 
 import os
-from contextlib import suppress
 from pathlib import Path
 
-SUCCESS, RUN, PLAN, LOCK = "_SUCCESS", "run.json", "plan.jsonl", "lock"
-SHARDS = "shard-*.parquet"
-STAMP = b"agenticiqa.shard"  # the key in the footer of a shard's file
+import orjson
 
+from agenticiqa.programs.data_sets.kinds import is_address
+from agenticiqa.programs.images.own import RUN, SHARDS, is_shard_folder, run_folder
 
-def run_folder(place: str) -> str:
-    """Return the folder of the files that describe a run, beside its shards: Polars reads a folder of Parquet alone."""
-    return f"{place}.run"
-
-
-def is_shard_folder(place: str | Path) -> bool:
-    """Return whether this is a folder of shards, by the footer of the first one; an address counts as one."""
-    if "://" in str(place):
-        return True
-    first = min(Path(place).glob(SHARDS), default=None)
-    return first is not None and STAMP in _footer(first)
-
-
-def _footer(file: Path) -> bytes:
-    """Return the footer of a Parquet file; nothing if it cannot be read."""
-    with suppress(OSError), file.open("rb") as opened:
-        end = opened.seek(-8, os.SEEK_END)  # the size of the footer, and PAR1
-        size = int.from_bytes(opened.read(4), "little")
-        opened.seek(max(end - size, 0))
-        return opened.read(size)
-    return b""
+SUCCESS, PLAN, LOCK = "_SUCCESS", "plan.jsonl", "lock"
+OF_RESULTS = {"quality_score", "error"}  # keys of which every row of results has one
 
 
 def written_in(place: str) -> list[Path]:
@@ -41,8 +21,20 @@ def written_in(place: str) -> list[Path]:
 
 
 def holds_results(place: str | Path) -> bool:
-    """Return whether this is a folder of shards, or a file of JSON lines as ``assess --jsonl`` writes them."""
+    """Return whether this is a folder of shards, or a file of JSON lines as ``assess --jsonl`` writes them.
+
+    A file of JSON lines that only name images is a list of jobs. Raises UserError for an address that cannot be opened.
+    """
+    if is_address(str(place)):
+        from agenticiqa.programs.data_sets.places import open_place  # an import of fsspec
+
+        fs, path = open_place(str(place))
+        return bool(fs.exists(f"{run_folder(path.rstrip('/'))}/{RUN}"))
     if not os.path.isfile(place):
         return is_shard_folder(place)
     with open(place, "rb") as file:
-        return file.read(1) == b"{"
+        first = file.readline() if file.read(1) == b"{" else b""
+    try:
+        return bool(first) and bool(orjson.loads(b"{" + first).keys() & OF_RESULTS)
+    except ValueError:  # the reader of results names the line
+        return True

@@ -13,13 +13,16 @@ from typing import Any
 
 import orjson
 
+from agenticiqa.programs.batch.job import SharedQuestion
 from agenticiqa.programs.batch.plan_run import refuse_other_settings
 from agenticiqa.programs.batch.results_file import locked_by
+from agenticiqa.programs.data_sets.kinds import BrokenDataSet
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.finding import skipped_text
-from agenticiqa.programs.scale.names import LOCK, PLAN, RUN, SUCCESS, run_folder
-from agenticiqa.programs.scale.open_shard import BrokenShard, first_images, jobs_of
-from agenticiqa.programs.scale.plan_shards import Shard, SharedQuestion, plan_shards
+from agenticiqa.programs.images.own import RUN, run_folder
+from agenticiqa.programs.scale.names import LOCK, PLAN, SUCCESS
+from agenticiqa.programs.scale.open_shard import first_images, jobs_of
+from agenticiqa.programs.scale.plan_shards import Shard, plan_shards
 from agenticiqa.programs.scale.shard_assessor import (
     Engine,
     PlannedShard,
@@ -100,7 +103,7 @@ def run_shards(
             stack.enter_context(_locked(Path(folder.root)))
         _record_settings(folder, run, images)
         problems: list[str] = []
-        shards = plan_shards(run.names, run.question, problems, images)
+        shards = plan_shards(run.names, run.question, problems, images, run.image_column)
         shards = shards if limit is None else first_images(shards, run.question, limit)
         planned = _write_plan(folder, shards, run.question)
         if not planned:
@@ -178,7 +181,7 @@ def _is_current(folder: ShardFolder, planned: PlannedShard, question: SharedQues
     jobs = enumerate(islice(jobs_of(shard, question, Counter()), planned.limit))
     try:
         are_unchanged = all(is_unchanged(job, rows.pop(place, {})) for place, job in jobs)
-    except BrokenShard:
+    except BrokenDataSet:
         return False
     return are_unchanged and (not rows or planned.limit is not None)
 

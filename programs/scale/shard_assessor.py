@@ -19,17 +19,19 @@ from agenticiqa.programs.backends.run_context import current, within
 from agenticiqa.programs.batch.assess_many import assess_many
 from agenticiqa.programs.batch.columns import row_of
 from agenticiqa.programs.batch.fit_inputs import rows_with_fit_inputs
-from agenticiqa.programs.batch.job import Job, failed_row, failure_text
+from agenticiqa.programs.batch.job import Job, SharedQuestion, failed_row, failure_text
 from agenticiqa.programs.batch.plan_run import fingerprint_of, hash_of
 from agenticiqa.programs.batch.results_file import UNSCORED, lacking
 from agenticiqa.programs.batch.stop_rule import StopRule
 from agenticiqa.programs.batch.summary import counts_of
+from agenticiqa.programs.data_sets.kinds import BrokenDataSet
+from agenticiqa.programs.data_sets.places import AddressedImage, Unreachable
 from agenticiqa.programs.errors import Unforeseen
 from agenticiqa.programs.images.files import digest
 from agenticiqa.programs.result_row import Row
 from agenticiqa.programs.scale.names import PLAN
-from agenticiqa.programs.scale.open_shard import BrokenShard, RemoteImage, Unreachable, jobs_of
-from agenticiqa.programs.scale.plan_shards import Shard, SharedQuestion
+from agenticiqa.programs.scale.open_shard import jobs_of
+from agenticiqa.programs.scale.plan_shards import Shard
 from agenticiqa.programs.scale.table import SCHEMA, ShardFolder, ShardStamp
 
 logger = logging.getLogger(__name__)
@@ -45,7 +47,7 @@ class ShardRun:
     ``output`` is the folder of the shards, ``workers`` the number of images that one worker assesses at a time.
     ``make`` returns the program of the configuration. With ``retry``, images that failed or have no score are assessed
     again, also in finished shards. Relative paths are relative to ``folder``
-    (default: the current folder). ``names`` are the user's arguments.
+    (default: the current folder). ``names`` and ``image_column`` are the user's arguments.
     """
 
     config: Config
@@ -54,6 +56,7 @@ class ShardRun:
     output: str
     workers: int
     names: tuple[str, ...] = ()
+    image_column: str | None = None
     folder: str = ""
     retry: bool = False
     make: Callable[[Config], AgenticIQA] = AgenticIQA.from_config
@@ -182,7 +185,7 @@ class ShardAssessor:
                     if is_retry or not is_kept:
                         state.jobs += 1
                         yield _PlacedJob(**vars(job), shard=shard.number, place=place, is_retry=is_retry)
-            except BrokenShard as error:
+            except BrokenDataSet as error:
                 state.broken = str(error)
             state.read = True
 
@@ -237,7 +240,7 @@ def is_unchanged(job: Job, row: Mapping[str, Any]) -> bool:
     return all(
         row.get(name) == (None if source is None else hash_of(source))
         for name, source in sources.items()
-        if not isinstance(source, RemoteImage)
+        if not isinstance(source, AddressedImage)
     )
 
 

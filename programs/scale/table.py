@@ -22,11 +22,11 @@ import pyarrow.parquet as pq
 
 from agenticiqa.programs.batch.columns import TYPED, columns_of, row_of, value_of
 from agenticiqa.programs.batch.store import SavedLines, Store
+from agenticiqa.programs.data_sets.places import open_place
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import write_atomically
+from agenticiqa.programs.images.own import STAMP, is_shard_folder, run_folder
 from agenticiqa.programs.result_row import Row
-from agenticiqa.programs.scale.names import STAMP, is_shard_folder, run_folder
-from agenticiqa.programs.scale.places import open_place
 
 READERS = 16  # footers that are read at a time
 _SHARD = re.compile(r"shard-(\d{5,})\.parquet")

@@ -21,14 +21,15 @@ from agenticiqa.configs.options import SMALLEST_SENT, Effect, ModelKeys
 from agenticiqa.configs.policy import GatePolicy
 from agenticiqa.configs.schema import FusionConfig, LevelsConfig, PlannerConfig, Price, StageConfig, SummarizerConfig
 from agenticiqa.configs.user_files import MOST_BYTES, MOST_PLAIN_BYTES
-from agenticiqa.eval import intervals
+from agenticiqa.eval import improvement, intervals
 from agenticiqa.eval.calibrate.adapter_fit import ADDS, FOLLOWS, NEARER
 from agenticiqa.eval.cli import COMMANDS
 from agenticiqa.eval.commands.calibrate_adapter import FEWEST_CONTENTS, FEWEST_LABELS, USUALLY_ENOUGH
-from agenticiqa.eval.intervals import FEWEST_CONTENTS as FEWEST_SCENES
 from agenticiqa.eval.names import Stage
 from agenticiqa.eval.optimize import TuningSettings
-from agenticiqa.eval.optimize.search import AGAIN, GAINLESS, LOOK
+from agenticiqa.eval.optimize.items import ENOUGH_COMPARED
+from agenticiqa.eval.optimize.objectives import MISSING_ERROR
+from agenticiqa.eval.optimize.search import AGAIN, GAINLESS, GIVE_UP, LOOK
 from agenticiqa.eval.questions.agenticiqa_eval import AGENTICIQA_EVAL
 from agenticiqa.eval.report import run_differences
 from agenticiqa.eval.research.curve_fit import CEILING, MIN_POINTS
@@ -260,7 +261,11 @@ FIGURES: dict[str, list[tuple[str, object]]] = {
         ("is measured on {} images", LOOK),
         ("is measured on {} more images", AGAIN),
         ("after {} proposals in a row without a gain", GAINLESS),
-        ("held-out images of {} scenes", FEWEST_SCENES),
+        ("instruction {} times in a row", GIVE_UP),
+        ("up to {} in total", ENOUGH_COMPARED),
+        ("at least {:g} %", 100 * improvement.REQUIRED),
+        ("an error of {:.0f} levels", MISSING_ERROR),
+        ("at least {} scenes are needed", improvement.FEWEST_SCENES),
     ],
     "configuration.md": [
         ("for your shell: {}", " or ".join(", ".join(shtab.SUPPORTED_SHELLS).rsplit(", ", 1))),

@@ -131,8 +131,8 @@ def test_to_dict_is_plain_json_with_the_documented_keys(scored: Assessment) -> N
     row = scored.to_dict()
     assert json.loads(json.dumps(row, allow_nan=False)) == row
     assert list(row) == [
-        "image", "image_sha256", "reference", "reference_sha256", "sent", "reference_check", "query", "query_type",
-        "options", "final_answer",
+        "image", "image_sha256", "reference", "reference_sha256", "width", "height", "jpeg_quality", "effective_side",
+        "sent", "reference_check", "query", "query_type", "options", "final_answer",
         "quality_score", "quality_level", "main_distortion", "severity", "distortions", "caveats",
         "score_interval", "score_without_model", "disagreement", "quality_reasoning",
         "quality_probs", "probability_source", "probability_mass",
@@ -144,6 +144,7 @@ def test_to_dict_is_plain_json_with_the_documented_keys(scored: Assessment) -> N
     assert row["quality_level"] == "Poor"
     assert row["quality_score"] == scored.quality_score
     assert row["image_sha256"] == scored.image.sha256
+    assert (row["width"], row["height"]) == scored.image.size
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from typing import Any
 from PIL import Image
 
 from agenticiqa.configs import Config
-from agenticiqa.programs.scale.plan_shards import SharedQuestion
+from agenticiqa.programs.batch.job import SharedQuestion
 from agenticiqa.programs.scale.run_shards import RunOfShards, assess_here, run_shards
 from agenticiqa.programs.scale.shard_assessor import ShardRun
 from support.instant import instant

@@ -46,7 +46,7 @@ def page_text(runs: Sequence[KeptRun], page: Path, mos_range: Sequence[float] | 
         "compared": report,
         "not_compared": why,
         "report_style": inline("report.css", PACKAGE),
-        "bars": sections.bars(_headline_figures(runs)) if report else [],
+        "bars": sections.bars(headline_figures(runs)) if report else [],
         "figure": "Accuracy" if runs[0].asks_questions else "SRCC",
     }
     if runs[0].asks_questions:
@@ -56,7 +56,7 @@ def page_text(runs: Sequence[KeptRun], page: Path, mos_range: Sequence[float] | 
     return render(template, values, {**PACKAGES, "report": PACKAGE})
 
 
-def _headline_figures(runs: Sequence[KeptRun]) -> list[tuple[str, Interval]]:
+def headline_figures(runs: Sequence[KeptRun]) -> list[tuple[str, Interval]]:
     """Return the first figure of each run, for the bars: SRCC or accuracy."""
     headlines = []
     for run in runs:

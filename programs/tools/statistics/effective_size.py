@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.fft import rfft
 
 from agenticiqa.programs.tools.statistics.parts import Luma
 
@@ -14,6 +13,12 @@ DROP = 8.0  # dB below the middle of the spectrum, where detail ends
 MIDDLE = slice(3, 16)  # frequencies, of 64
 LEAST = 8  # frequency, of 64; lower ones give no result
 SMOOTHING = np.ones(5) / 5
+
+
+def effective_side(parts: Sequence[Luma], longest: int) -> int | None:
+    """Return ``effective_share`` of the ``longest`` side in pixels, by the corners and the middle of nine parts."""
+    share = effective_share(parts[::2])
+    return None if share is None else round(share * longest)
 
 
 def effective_share(parts: Sequence[Luma]) -> float | None:
@@ -37,7 +42,7 @@ def _end(parts: Sequence[Luma], axis: int) -> float | None:
     step = 1 + sum(map(np.size, lines)) // (WINDOW * MOST_PIECES)  # neighboring lines are much alike
     pieces = np.concatenate([line[::step, : line.shape[1] // WINDOW * WINDOW].reshape(-1, WINDOW) for line in lines])
     pieces = (pieces - pieces.mean(axis=1, keepdims=True)) * np.hanning(WINDOW).astype(np.float32)
-    power: NDArray[np.float32] = np.abs(rfft(pieces, axis=1)[:, 1:]) ** 2
+    power: NDArray[np.float32] = np.abs(np.fft.rfft(pieces, axis=1)[:, 1:]) ** 2
     strength = power[:, 1:].sum(axis=1)
     frequencies = np.arange(1, WINDOW // 2 + 1)
     level = 10 * np.log10(power[strength >= np.median(strength)].mean(axis=0) * frequencies**2 + 1e-9)

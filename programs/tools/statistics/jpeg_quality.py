@@ -12,7 +12,7 @@ chroma in full resolution (4:4:4, the photos of CLIVE), means differ by at most 
 """
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 
 import numpy as np
@@ -27,6 +27,11 @@ BY_FREQUENCY = np.array([612, 87.4, 45.2, 29.5, 20.7, 15.6, 12.3, 9.3, 7.6, 6.3,
 USUAL = BY_FREQUENCY[np.add.outer(range(8), range(8))].ravel()
 DEVIATIONS = np.stack([USUAL, 0.28 * USUAL])  # luma, then chroma
 POWER, CHROMA = -1.2, 3.0  # exponent of the steps, and weight of chroma
+
+
+def quality_in(tables: Mapping[int, Sequence[int]] | None) -> int | None:
+    """Return ``table_quality`` of the tables in a header; ``None`` without tables, as in other files than JPEG."""
+    return table_quality(tables[0], tables.get(1)) if tables else None
 
 
 def table_quality(luma: Sequence[int], chroma: Sequence[int] | None = None) -> int:

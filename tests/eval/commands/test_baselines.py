@@ -17,7 +17,7 @@ LABELS = [LabeledImage.of("a.png", 3.0), LabeledImage.of("b.png", 4.0)]
 REFERENCED = [LabeledImage.of("a.png", 3.0, reference="r.png")]
 
 
-def names(labels: list[LabeledImage], besides: str | None = None) -> set[str]:
+def names(labels: list[LabeledImage], *besides: str) -> set[str]:
     return {tool.name for tool in baseline_tools(labels, toolbox(), besides)}
 
 
@@ -51,7 +51,7 @@ def test_a_baseline_replaces_values_of_chosen_images_and_may_be_the_best_tool() 
 
 
 def test_metrics_measured_on_every_image_are_not_measured_again() -> None:
-    tools = baseline_tools(LABELS, toolbox(), None)
+    tools = baseline_tools(LABELS, toolbox(), [])
     everywhere = [row_of(n, 3.0, {}) for n in range(3)]
     assert "NIQE" not in {tool.name for tool in not_measured(tools, everywhere)}
     assert not_measured(tools, [row_of(n, 3.0, {}) for n in range(4)]) == tools

@@ -37,7 +37,7 @@ BUDGET = 56
 
 @pytest.fixture
 def labels(make_labels: MakeLabels) -> Path:
-    return make_labels(scenes=10, levels=(0, 2, 4), references=True)
+    return make_labels(scenes=15, levels=(0, 2, 4), references=True)
 
 
 def command(labels: Path, server: Server, folder: Path, *more: str, price: bool = False) -> list[str]:
@@ -84,7 +84,7 @@ def test_every_interface_uses_the_tuned_folder_with_the_same_score(
         scores = [json.loads(capsys.readouterr().out)["quality_score"]]
         assert main(["evaluate", str(labels), "--out", str(tmp_path / "run"), *config]) == 0
         report = json.loads((tmp_path / "run" / "report.json").read_text())
-        assert {each["name"]: each["fitted_on"].get("prompts") for each in report["systems"]}["AgenticIQA"] == 30
+        assert {each["name"]: each["fitted_on"].get("prompts") for each in report["systems"]}["AgenticIQA"] == 45
         rows = [json.loads(line) for line in (tmp_path / "run" / "results.jsonl").read_text().splitlines()]
         scores += [row["quality_score"] for row in rows if Path(row["image"]).name == image.name]
         mine = json.loads((tmp_path / "config.yaml").read_text()) | {"prompts": "tuned/"}
@@ -110,7 +110,7 @@ def test_every_interface_uses_the_tuned_folder_with_the_same_score(
     page = (tmp_path / "tuned" / "report.html").read_text()
     assert "<ins>" in page
     assert "https:" not in page, "the page loads nothing"
-    assert "The tuned prompts are kept: the mean absolute error improved" in printed
+    assert "The tuned prompts are kept: the probability of an improvement is 98.4 %" in printed
     assert "normalized squared error" in printed
     assert "Prompts to tune with reflect (1): summarizer.score.ask.predict" in printed
 
@@ -125,6 +125,9 @@ def test_a_dry_run_sends_nothing_and_a_limit_holds_with_a_usable_result(
         reported = capsys.readouterr().out
         assert "USD" in reported
         assert "use --budget" in reported
+        assert "Raise --held-out" not in reported
+        assert main([*args, "--dry-run", "--held-out", "0.2"]) == 0
+        assert "has only 3 scenes, and no prompts are kept with fewer than 6" in capsys.readouterr().out
         limit = 0.22  # a reflection may take 0.18 of it
         assert main([*args, "--max-usd", str(limit), "--no-cache"]) in (0, 1)
         search = header(tmp_path)["search"]

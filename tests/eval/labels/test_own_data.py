@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import datasets
+import openpyxl
 import pytest
 from PIL import Image
 
@@ -74,10 +75,39 @@ def saved_by_split(folder: Path) -> Path:
     return folder / "parts"
 
 
+def json_file(folder: Path, content: object, indent: int | None = None) -> Path:
+    (folder / "labels.json").write_text(json.dumps(content, indent=indent))
+    return folder / "labels.json"
+
+
+def sheet(folder: Path) -> Path:
+    book = openpyxl.Workbook()
+    for line in ([None] * 3, ["Image", "MOS", "split"], *(list(row.values()) for row in rows()), [None] * 3):
+        book.active.append(line)
+    book.save(folder / "labels.xlsx")
+    return folder / "labels.xlsx"
+
+
+def indented_objects(folder: Path) -> Path:
+    (folder / "labels.jsonl").write_text("\n".join(json.dumps(row, indent=1) for row in rows()))
+    return folder / "labels.jsonl"
+
+
+def by_column(*, of: Callable[[list[object]], object]) -> dict[str, object]:
+    return {name: of([row[name] for row in rows()]) for name in rows()[0]}
+
+
 FORMS: dict[str, Callable[[Path], Path]] = {
     "csv": table,
     "tsv": lambda folder: table(folder, "labels.tsv", "\t"),
     "jsonl": json_lines,
+    "json list": lambda folder: json_file(folder, rows()),
+    "indented json list": lambda folder: json_file(folder, rows(), indent=2),
+    "json with a list": lambda folder: json_file(folder, {"info": {}, "images": rows()}, indent=2),
+    "json columns": lambda folder: json_file(folder, by_column(of=list), indent=2),
+    "json of pandas": lambda folder: json_file(folder, by_column(of=lambda x: dict(enumerate(x)))),
+    "indented objects": indented_objects,
+    "xlsx": sheet,
     "parquet": parquet_of_paths,
     "parquet with images": parquet_of_images,
     "folder": lambda folder: table(folder, "metadata.csv", image="file_name").parent,
@@ -160,7 +190,12 @@ def test_the_scale_of_a_mirrored_label_is_that_of_all_rows(folder: Path) -> None
     ("name", "text", "message"),
     [
         ("x.jsonl", '{"image": "a.png"', "JSONL, UTF-8"),
-        ("x.jsonl", "[1]\n", "line 1 is not a JSON object"),
+        ("x.jsonl", "[1]\n", "row 1 is not a JSON object"),
+        ("x.jsonl", "1\n", "line 1 is not a JSON object"),
+        ("x.json", '[{"image": "a.png"', "JSON, UTF-8"),
+        ("x.json", "[" * 9999, "nested too deeply"),
+        ("x.xlsx", "no sheet", "x.xlsx is not an .xlsx file"),
+        ("x.csv", b"\xd0\xcf\x11\xe0", "save the table as CSV in UTF-8, or as .xlsx"),
         ("x.jsonl", '{"image": "a.png", "mos": "sharp"}', "line 1: mos is 'sharp', expected a number or a level"),
         ("x.csv", "image,mos\na.png,Good\nb.png,3\n", "line 3: mos is '3', but line 2 has a level"),
         ("x.csv", "image,mos,note\na.png,3,\n,,lost\n", "line 3: the column image is empty"),
@@ -177,8 +212,8 @@ def test_the_scale_of_a_mirrored_label_is_that_of_all_rows(folder: Path) -> None
         ("x.csv", "", "the file is empty"),
     ],
 )
-def test_unreadable_tables_are_refused(folder: Path, name: str, text: str, message: str) -> None:
-    (folder / name).write_text(text)
+def test_unreadable_tables_are_refused(folder: Path, name: str, text: str | bytes, message: str) -> None:
+    (folder / name).write_bytes(text if isinstance(text, bytes) else text.encode())
     assert message in refused(folder / name)
 
 
@@ -350,3 +385,22 @@ def test_the_folder_of_the_paths_can_be_named(folder: Path, tmp_path: Path, caps
     assert main([*command, str(folder)]) == 0
     assert main([*command, str(tmp_path / "gone")]) == 2
     assert "gone: there is no such folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["WorkerId", "annotator", "user_id", "Observer", "participant"])
+def test_rows_of_several_raters_are_merged_if_an_image_is_repeated(
+    name: str, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    ratings = [f"{image},{mos},{rater}\n" for rater in ("anna", "ben") for image, mos in MOS.items()]
+    path = folder / "labels.csv"
+    path.write_text(f"image,mos,{name}\n{''.join(ratings)}")
+    assert [(label.mos, label.raters) for label in read(path)] == [(mos, 2) for mos in MOS.values()]
+    assert "each of 6 rows is taken for one rating of one of 3 images" in caplog.text
+    path.write_text(f"image,mos,{name}\n{''.join(ratings[:3])}")  # such as the owner of each photo
+    assert [(label.mos, label.raters) for label in read(path)] == [(mos, None) for mos in MOS.values()]
+    path.write_text("image,mos\na.png,3\na.png,4\n")
+    assert "or if each row is one rating, add a column rater" in refused(path)
+
+
+def test_mos_by_image_is_read_from_json(folder: Path) -> None:
+    assert [(label.name, label.mos) for label in read(json_file(folder, MOS, indent=2))] == [*MOS.items()]

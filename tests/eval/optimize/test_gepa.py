@@ -113,4 +113,4 @@ def test_a_limit_of_calls_holds_and_leaves_an_outcome(run: Callable[..., Outcome
     assert done.judging + done.writing <= limit
     assert re.search(rf"End of the search: (the limit of {limit} calls is reached|{KEPT_MONEY})", done.printed)
     assert "Saved in" in done.printed
-    assert "held-out questions could be compared" not in done.printed, "calls for the comparison are kept back"
+    assert "held-out scenes could be compared" not in done.printed, "calls for the comparison are kept back"

@@ -10,7 +10,15 @@ import pytest
 from agenticiqa.configs import Config
 from agenticiqa.eval.datasets import MosScale
 from agenticiqa.eval.labels.own_data import read_labels
-from agenticiqa.eval.optimize.items import Assessed, TuningQuestion, rating, split_by_content
+from agenticiqa.eval.optimize.items import (
+    ENOUGH_COMPARED,
+    Assessed,
+    TuningQuestion,
+    questions_of,
+    rating,
+    split_by_content,
+    unused,
+)
 from agenticiqa.eval.optimize.measurements import Measurements, unreached
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.batch.results_file import ResultsFile
@@ -72,6 +80,15 @@ def test_measurements_are_kept_and_not_repeated(questions: list[Any], tmp_path: 
         again = Measurements("scoring", 2, kept)
         assert again.assess(AgenticIQA.offline(), questions[:1]) == assessed[:1]
     assert again.fresh == 0
+
+
+def test_questions_are_unused_if_no_image_of_their_scene_was_used_and_enough_are_taken(make_labels: MakeLabels) -> None:
+    pool = questions_of(read_labels(make_labels(scenes=5)), "scoring")
+    more = unused(pool, [0, len(pool) - 1], held_out=10)
+    scenes = {question.content for question in pool} - {pool[0].content, pool[-1].content}
+    assert {question.content for question in more} == scenes
+    assert len(unused(pool, [], held_out=ENOUGH_COMPARED - 2)) == 2
+    assert unused(pool, [], held_out=ENOUGH_COMPARED + 1) == []
 
 
 def test_contents_are_split_whole_and_the_same_for_a_seed(make_labels: MakeLabels) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from agenticiqa.eval.optimize.items import Assessed, TuningQuestion
-from agenticiqa.eval.optimize.objectives import feedback, fused_error, marks, value, worst_first
+from agenticiqa.eval.optimize.objectives import feedback, fused_error, losses, marks, value, worst_first
 from support.simulated_judge import COPY_TOOLS, HARMFUL, HELPFUL, SEED, assessed_by, photos
 
 
@@ -46,6 +46,15 @@ def test_a_missing_answer_is_worse_than_any_answer() -> None:
     bad = [Assessed(expectation=3.0 + 0.1 * (i % 3), tool=3.0) for i in range(20)]
     assert value("scoring", [*bad[:-1], Assessed(failure="no JSON")], questions) < value("scoring", bad, questions)
     assert value("scoring", [Assessed(failure="no JSON")] * 20, questions) == -2
+
+
+def test_the_loss_of_a_rating_is_its_error_after_a_line_and_a_missing_one_is_large() -> None:
+    questions = [rated(target) for target in (1.0, 2.0, 3.0, 4.0, 5.0, 3.0)]
+    halved = [Assessed(expectation=2 + x / 2) for x in (1.0, 2.0, 3.0, 4.0, 5.0)]
+    assert losses("scoring", [*halved, Assessed(failure="no JSON")], questions) == pytest.approx([0] * 5 + [2])
+    falling = [Assessed(expectation=6 - x) for x in (1.0, 2.0, 3.0, 4.0, 5.0, 3.0)]
+    assert losses("scoring", falling, questions) == pytest.approx([2, 1, 0, 1, 2, 0]), "as constant ratings"
+    assert losses("scoring", [Assessed(failure="no JSON")] * 6, questions).tolist() == [2] * 6
 
 
 def test_marks_of_answers_and_detections() -> None:

@@ -50,9 +50,9 @@ def test_useful_proposals_are_accepted_and_those_that_follow_the_tools_or_add_no
     bench = Bench(f"{SEED} | {COPY_TOOLS[0]}", f"{SEED} | Be careful.", ALL)
     found = bench.run()
     assert found.best == {"s": ALL}
-    assert found.steps[-1].taken
+    assert found.steps[2].taken
     assert not found.steps[0].taken, "a parrot"
-    assert "gain confirmed on other questions" in found.steps[-1].why
+    assert "gain confirmed on other questions" in found.steps[2].why
     assert found.spent == bench.measured <= 400
 
 
@@ -95,9 +95,30 @@ def test_the_search_ends_early_without_gains_or_instructions() -> None:
 def test_the_best_of_several_starts_is_continued() -> None:
     bench = Bench(f"{SEED} | {COPY_TOOLS[0]}", f"{SEED} | Be careful.", ALL, starts=3)
     found = bench.run()
-    assert [step.parent for step in found.steps] == [0, 0, 0]
-    (ahead,) = [step for step in found.steps if step.again is not None]
-    assert ahead.looked == max(step.looked or 0 for step in found.steps)
+    starts = found.steps[:3]
+    assert [step.parent for step in starts] == [0, 0, 0]
+    (ahead,) = [step for step in starts if step.again is not None]
+    assert ahead.looked == max(step.looked or 0 for step in starts)
+
+
+def test_after_reflections_without_an_instruction_rejected_sentences_are_added_to_the_best() -> None:
+    """Two useful sentences compete in the first round. The writer gives nothing more, and the rejected one is added."""
+    sentences = list(HELPFUL)[:2]
+    bench = Bench(*[f"{SEED} | {sentence}" for sentence in sentences], starts=2, budget=2000)
+    bench.search.measure_ = lambda texts, places: [sum(one in texts["s"] for one in sentences)] * len(places)
+    bench.search.value = lambda assessed, places: sum(assessed) / len(assessed)
+    found = bench.run()
+    assert found.best["s"] == f"{SEED} | {sentences[0]}\n| {sentences[1]}"
+    assert [(step.parent, step.taken) for step in found.steps] == [(0, True), (0, False), (1, True)]
+    assert found.refused == ["it was empty"] * (GIVE_UP + 1)
+    assert "none is left to merge" in found.ended
+
+
+def test_the_questions_of_the_search_are_named_without_those_measured_afterwards() -> None:
+    bench = Bench(ALL, budget=200)
+    found = bench.run()
+    assert found.seen == sorted(bench.search.first)
+    assert set(found.best_places) - set(found.seen), "the rest of the budget was spent on others"
 
 
 def test_a_limit_in_money_ends_it_with_the_best_so_far() -> None:

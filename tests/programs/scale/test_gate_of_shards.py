@@ -57,9 +57,40 @@ def test_gate_reads_kept_results(two_runs: Path, capsys: pytest.CaptureFixture[s
     Path("policy.yaml").write_text("min_short_side: 9\n")
     assert main(["gate", "b", "--policy", "policy.yaml"]) == 4
     assert "8 x 8 pixels" in capsys.readouterr().out
-    Path("second/1.png").unlink()
-    assert main(["gate", "b", "--policy", "policy.yaml"]) == 2
-    assert "the policy has conditions for the file" in capsys.readouterr().err
+
+
+def test_the_gate_of_results_needs_no_files(two_runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for path in Path("first").iterdir():
+        path.unlink()
+    assert main(["gate", "a", "--csv", "-"]) == 4
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "image,accepted,reasons,why,width,height,jpeg_quality,effective_side,score"
+    assert lines[1].endswith(",8,8,,,1.0")
+
+
+@pytest.mark.parametrize(
+    ("field", "policy", "other"),
+    [
+        ("width", "aspect: [1, 2]", "distortions: {blur: severe}"),
+        ("executor_evidence", "distortions: {blur: severe}", "min_jpeg_quality: 3"),
+    ],
+)
+def test_a_field_that_results_lack_is_named_first(
+    field: str, policy: str, other: str, two_runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also if only the last row lacks it."""
+    rows = [row for row in ShardFolder("a").rows() if "error" not in row]
+    rows[-1][field] = None
+    with ResultsFile(Path("a.jsonl")) as results:
+        for row in rows:
+            results.append(row)
+    Path("policy.yaml").write_text(policy)
+    assert main(["gate", "a.jsonl", "--policy", "policy.yaml"]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert f"a.jsonl: the row of first/8.png has no {field}, which the policy needs: assess the images" in shown.err
+    Path("other.yaml").write_text(other)
+    assert main(["gate", "a.jsonl", "--policy", "other.yaml"]) == 0
 
 
 def test_report_writes_the_page_of_kept_results(two_runs: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,15 +19,23 @@ from agenticiqa.configs.options import Option
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.batch.assess_many import assess_many
 from agenticiqa.programs.batch.columns import columns_of, row_of
-from agenticiqa.programs.batch.job import Job
+from agenticiqa.programs.batch.job import Job, SharedQuestion
 from agenticiqa.programs.cli.commands import COMMANDS
 from agenticiqa.programs.cli.main import main
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.scale.open_shard import jobs_of
-from agenticiqa.programs.scale.plan_shards import SharedQuestion, plan_shards
+from agenticiqa.programs.scale.plan_shards import plan_shards
 from agenticiqa.programs.scale.run_shards import NO_FILE, RunOfShards, assess_here, run_shards
 from agenticiqa.programs.scale.shard_assessor import ShardAssessor, ShardRun
 from agenticiqa.programs.scale.table import SCHEMA, ShardFolder
+from support.data_sets import (
+    csv_of_paths,
+    json_lines_of_paths,
+    saved_data_set,
+    table_of_images,
+    table_of_paths,
+    tar_shards,
+)
 from support.instant import InstantIQA, instant
 from support.options import with_option
 from support.shards import QUESTION, png, run_of, write_tar
@@ -68,41 +76,6 @@ def test_a_row_is_the_same_as_in_json_lines(album: Path) -> None:
     assert row_of(table.to_pylist()[0]) == kept
     failed = {"image": "a.png", "error": "no image", "query": "Good?"}
     assert row_of(pa.Table.from_pylist([{"place": 0, **columns_of(failed)}], SCHEMA).to_pylist()[0]) == failed
-
-
-def tar_shards(folder: Path) -> list[str]:
-    write_tar(folder / "a.tar", {f"{number}.png": png(20 * number) for number in range(2)} | {"0.json": b"{}"})
-    return [f"album/a.tar/{number}.png" for number in range(2)]
-
-
-def table_of_paths(folder: Path) -> list[str]:
-    pq.write_table(pa.table({"path": [f"{number}.png" for number in range(5)]}), folder / "paths.parquet")
-    return [f"album/{number}.png" for number in range(5)]
-
-
-def table_of_images(folder: Path) -> list[str]:
-    images = [{"bytes": png(20 * number), "path": None} for number in range(5)]
-    pq.write_table(pa.table({"label": [0] * 5, "image": images}), folder / "images.parquet", row_group_size=3)
-    return [f"album/images.parquet#{number}" for number in range(5)]
-
-
-def csv_of_paths(folder: Path) -> list[str]:
-    (folder / "paths.csv").write_text("image,query\n" + "".join(f"{n}.png,\n" for n in range(5)))
-    return [f"album/{number}.png" for number in range(5)]
-
-
-def json_lines_of_paths(folder: Path) -> list[str]:
-    lines = [json.dumps({"image": f"{number}.png", "query": None, "mos": 3}) for number in range(5)]
-    (folder / "paths.jsonl").write_text("\n".join(lines))
-    return [f"album/{number}.png" for number in range(5)]
-
-
-def saved_data_set(folder: Path) -> list[str]:
-    datasets = pytest.importorskip("datasets")
-    images = [{"bytes": png(20 * number), "path": None} for number in range(5)]
-    features = datasets.Features({"image": datasets.Image()})
-    datasets.Dataset.from_dict({"image": images}, features=features).save_to_disk(folder / "saved")
-    return [f"album/saved#{number}" for number in range(5)]
 
 
 def in_memory(folder: Path) -> list[str]:

@@ -1,0 +1,168 @@
+"""Make the jobs of a data set: a tar file, a table of images, or a list of paths, here or at an address.
+
+A missing image is also a job, which fails with the reason, so that each image has exactly one row.
+"""
+
+import csv
+import io
+import os
+import tarfile
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import repeat
+from typing import Any
+
+import pyarrow as pa
+
+from agenticiqa.programs.batch.csv_table import read_csv
+from agenticiqa.programs.batch.job import Job, SharedQuestion
+from agenticiqa.programs.batch.job_rows import FIELDS, row_of_cells, row_of_line
+from agenticiqa.programs.data_sets.kinds import LISTS, TAR, BrokenDataSet, kind_of
+from agenticiqa.programs.data_sets.places import open_place, source_at
+from agenticiqa.programs.data_sets.tables import RowImage, beside, describe_table, image_in, read_rows
+from agenticiqa.programs.data_sets.tars import images_in_tar
+from agenticiqa.programs.errors import ImageError, UserError
+from agenticiqa.programs.images import ImageSource, name_of
+from agenticiqa.programs.images.tables import BESIDE_IMAGE, NoImage, image_column
+from agenticiqa.programs.questions.options import OptionsArgument
+
+
+def jobs_in(file: str, question: SharedQuestion, skipped: Counter[str], column: str | None = None) -> Iterator[Job]:
+    """Yield the jobs of a file or split of a data set, in order; images in it are read when they are assessed.
+
+    ``column`` is the column of the images that the user named. ``skipped`` counts images in a tar file that cannot be
+    assessed. Raises UserError for a file that is no data set, and BrokenDataSet after its readable jobs.
+    """
+    kind, count = kind_of(file), 0
+    jobs: Iterable[Job]
+    if kind == TAR:
+        jobs = jobs_in_tar(file, question, skipped)
+    elif kind in LISTS:
+        jobs = (job_of(entry, question) for entry in entries_in_list(file, column))
+    else:
+        with opened(file):
+            chosen = image_column(file, describe_table(file).columns, column)
+        jobs = jobs_in_table(file, chosen, question)
+    for job in jobs:
+        count += 1
+        yield job
+    if not count:
+        raise ImageError("expected images in this file, found none", file)
+
+
+def jobs_in_tar(file: str, question: SharedQuestion, skipped: Counter[str], *, at_once: bool = False) -> Iterator[Job]:
+    """Yield the jobs of a tar file. Raises BrokenDataSet after the readable ones."""
+    with read_to_its_end(file):
+        for image in images_in_tar(file, skipped, at_once=at_once):
+            yield job_of({}, question, image)
+
+
+def jobs_in_table(
+    file: str,
+    column: str,
+    question: SharedQuestion,
+    start: int = 0,
+    stop: int | None = None,
+    *,
+    at_once: bool = False,
+) -> Iterator[Job]:
+    """Yield the jobs of the rows from ``start`` up to ``stop``. Raises BrokenDataSet after the readable ones.
+
+    With ``at_once``, the images are read with their rows.
+    """
+    with read_to_its_end(file):
+        table = describe_table(file)
+        is_read = at_once or table.has_paths(column)
+        wanted = [name for name in table.columns if name.lower() in BESIDE_IMAGE and name != column]
+        stop = table.rows if stop is None else stop
+        chosen = [*wanted, *([column] if is_read else [])]
+        rows: Iterable[dict[str, Any]] = read_rows(file, chosen, start, stop) if chosen else repeat({})
+        for number, cells in zip(range(start, stop), rows, strict=False):
+            name = f"{file}#{number}"
+            image = image_in(file, name, cells[column]) if is_read else RowImage(name, file, column, number)
+            try:
+                yield job_of(_beside_table(file, row_of_cells({**cells, column: name}, column)), question, image)
+            except UserError as error:
+                yield Job(NoImage(name, str(error)))
+
+
+def entries_in_list(file: str, column: str | None = None) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a ``.csv`` or ``.jsonl`` that names images, with paths relative to its folder.
+
+    Raises UserError for a file that cannot be read, and for an invalid row with its place.
+    """
+    with opened(file):
+        fs, path = open_place(file)
+        with fs.open(path, "rb") as content:
+            yield from (_from_csv(file, content, column) if kind_of(file) == LISTS[0] else _from_lines(file, content))
+
+
+def job_of(entry: Mapping[str, Any], question: SharedQuestion, image: ImageSource | None = None) -> Job:
+    """Return the job of an entry; as in ``--jobs``, its own question replaces the shared question and options."""
+    query, options = entry.get("query"), entry.get("options")
+    offered: OptionsArgument | None = options or (question.options if query is None else None)
+    reference = entry.get("reference") or question.reference
+    source = source_at(entry["image"]) if image is None else image
+    reference_source = None if reference is None else source_at(reference)
+    resized = question.resize_reference or entry.get("resize_reference", False)
+    try:
+        return Job(source, question.query if query is None else query, reference_source, resized, offered)
+    except UserError as error:  # an error in the options of a row
+        return Job(NoImage(name_of(source), str(error)))
+
+
+@contextmanager
+def opened(file: str) -> Iterator[None]:
+    """Raise ImageError, in one line, for a file that cannot be opened in the block."""
+    if "://" not in file and os.path.exists(file) and not (os.path.isfile(file) or os.path.isdir(file)):
+        raise ImageError("expected a file, found a pipe or a device; name another file", file)
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise ImageError("there is no such file; check the path", file) from error
+    except (OSError, pa.ArrowException) as error:
+        raise ImageError(f"cannot be read ({error})", file) from error
+
+
+@contextmanager
+def read_to_its_end(file: str) -> Iterator[None]:
+    """Raise BrokenDataSet for an error of reading in the block."""
+    try:
+        yield
+    except (OSError, EOFError, tarfile.TarError, pa.ArrowException, KeyError, ValueError) as error:
+        text = str(error) or type(error).__name__
+        raise BrokenDataSet(text.removeprefix(f"{file}: "), file) from error
+
+
+def _from_csv(name: str, file: Any, column: str | None) -> Iterator[dict[str, Any]]:
+    try:
+        table = read_csv(io.TextIOWrapper(file, "utf-8-sig", newline=""), name)
+        chosen = image_column(name, table.columns, column)
+        for place, cells in table.rows:
+            yield _at_place(name, place, row_of_cells, cells, chosen)
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise UserError(f"{name}: cannot be read as a CSV in UTF-8 ({error})") from error
+
+
+def _from_lines(name: str, file: Iterable[bytes]) -> Iterator[dict[str, Any]]:
+    for number, line in enumerate(file, 1):
+        if line.strip():
+            yield _at_place(name, f"line {number}", _fields_of_line, line)
+
+
+def _fields_of_line(line: bytes) -> dict[str, Any]:
+    row = row_of_line(line)
+    return {key: row[key] for key in (*FIELDS, "options") if row.get(key)}
+
+
+def _at_place(table: str, place: str, row_of: Callable[..., dict[str, Any]], *parts: Any) -> dict[str, Any]:
+    """Return the entry of a row that ``row_of`` reads; its errors name the place in the table."""
+    try:
+        return _beside_table(table, row_of(*parts))
+    except UserError as error:
+        raise UserError(f"{table}: {place}: {error}") from error
+
+
+def _beside_table(table: str, row: Mapping[str, Any]) -> dict[str, Any]:
+    return {**row, **{key: beside(table, row[key]) for key in ("image", "reference") if key in row}}

@@ -1,0 +1,54 @@
+"""Read and check a row of a table that names images: a line of JSON, or the cells of CSV or Parquet."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from agenticiqa.configs.yaml_json import json_value
+from agenticiqa.programs.errors import UserError
+
+ROW = '{"image": "a.jpg", "query": "Main flaw?", "options": ["Blur", "Noise"]}'
+MISNAMED = {"question": "query", "prompt": "query", "choices": "options", "candidates": "options"}
+CELLS = {"options": '["Blur", "Noise"]', "resize_reference": "true"}  # columns of CSV with JSON in their cells
+FIELDS = {"image": str, "query": str, "reference": str, "resize_reference": bool}
+
+
+def row_of_line(line: str | bytes) -> dict[str, Any]:
+    """Return the row of a JSON line after checking its types. Raises UserError for an invalid row."""
+    try:
+        row = json_value(line)
+    except ValueError as error:
+        raise UserError(f"expected a JSON object, such as {ROW}") from error
+    return checked_row(row)
+
+
+def row_of_cells(cells: Mapping[str, Any], column: str) -> dict[str, Any]:
+    """Return the row of a table's line with its image in ``column``. Raises UserError for an invalid row.
+
+    Cells of CSV are texts, or JSON in the columns of ``CELLS``; spreadsheets write ``TRUE`` for true.
+    """
+    image, cells = cells[column] or "", {name.lower(): cell for name, cell in cells.items()}
+    row: dict[str, Any] = {key: cells[key] for key in FIELDS.keys() | {"options"} if cells.get(key)}
+    for key, example in CELLS.items():
+        if isinstance(row.get(key), str):
+            try:
+                row[key] = json_value(row[key].lower() if key == "resize_reference" else row[key])
+            except ValueError as error:
+                raise UserError(f"{key} is {row[key]!r}, expected JSON such as {example}") from error
+    return checked_row({**row, "image": image})
+
+
+def checked_row(row: Any) -> dict[str, Any]:
+    """Return a row after checking the types of its fields. Raises UserError for a wrong type."""
+    if not isinstance(row, dict):
+        raise UserError(f"expected a JSON object, such as {ROW}")
+    for wrong, right in MISNAMED.items():
+        if wrong in row and right not in row:
+            raise UserError(f"unknown key {wrong!r}: rename it to {right!r}")
+    if row.get("image") is None:
+        raise UserError(f"the key 'image' is missing; expected a row such as {ROW}")
+    for key, kind in FIELDS.items():
+        if row.get(key) is not None and not isinstance(row[key], kind):
+            raise UserError(f"{key} is a {type(row[key]).__name__}, expected a {kind.__name__}")
+    if not row["image"]:
+        raise UserError("image is empty, expected a path")
+    return row
