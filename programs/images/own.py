@@ -67,7 +67,7 @@ def is_shard_folder(place: str | Path) -> bool:
     """Return whether this is a folder of shards, by the footer of the first one; an address counts as one."""
     if "://" in str(place):
         return True
-    first = min(Path(place).glob(SHARDS), default=None)
+    first = min(Path(place).glob(SHARDS), default=None) if os.path.isdir(place) else None
     return first is not None and STAMP in _footer(first)
 
 

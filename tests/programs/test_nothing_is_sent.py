@@ -52,6 +52,7 @@ CHAINS = {
         "report run --html page.html",
         "evaluate agenticiqa-eval --root sets --out answers",
         "datasets",
+        "cite",
     ],
     "fits": [
         "calibrate adapter {labels} --save-anyway",
