@@ -4,6 +4,7 @@ import time
 from functools import cache
 
 import numpy as np
+import pytest
 
 from agenticiqa.configs import Config
 from agenticiqa.programs.assess import AgenticIQA
@@ -42,6 +43,13 @@ class InstantIQA(AgenticIQA):
 def instant(config: Config) -> AgenticIQA:
     """Replace ``ShardRun.make`` in tests."""
     return InstantIQA.from_config(config)
+
+
+def make_instant(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every program in this process have instant results."""
+    assessed_once()  # before its program is replaced
+    monkeypatch.setattr(AgenticIQA, "forward", InstantIQA.forward)
+    monkeypatch.setattr(AgenticIQA, "seconds", 0.0, raising=False)
 
 
 @cache

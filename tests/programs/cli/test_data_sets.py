@@ -27,7 +27,7 @@ from support.data_sets import (
     table_of_paths,
     tar_shards,
 )
-from support.instant import InstantIQA, assessed_once
+from support.instant import make_instant
 from support.shards import png, write_tar
 
 COPIES = Path(__file__).resolve().parents[3] / "examples" / "copies"
@@ -37,9 +37,7 @@ COPIES = Path(__file__).resolve().parents[3] / "examples" / "copies"
 def album(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with five gray images, and a program without computations."""
     monkeypatch.chdir(tmp_path)
-    assessed_once()  # before its program is replaced
-    monkeypatch.setattr(AgenticIQA, "forward", InstantIQA.forward)
-    monkeypatch.setattr(AgenticIQA, "seconds", 0.0, raising=False)
+    make_instant(monkeypatch)
     (tmp_path / "album").mkdir()
     for number in range(5):
         (tmp_path / "album" / f"{number}.png").write_bytes(png(20 * number))

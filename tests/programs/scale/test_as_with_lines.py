@@ -11,7 +11,7 @@ from agenticiqa.programs.cli.main import main
 from agenticiqa.programs.errors import NoScore
 from agenticiqa.programs.scale.shard_assessor import MOST_FAILURES
 from agenticiqa.programs.scale.table import store_at
-from support.instant import InstantIQA, assessed_once
+from support.instant import InstantIQA, make_instant
 from support.shards import png, write_tar
 
 STORES = {"lines": ["--jsonl", "scores.jsonl"], "shards": ["--parquet", "scores", "--shard-images", "4"]}
@@ -23,9 +23,7 @@ PLACES = {"lines": "scores.jsonl", "shards": "scores"}
 def album(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Nine gray images and a broken one, of which a program without computations assesses the first nine."""
     monkeypatch.chdir(tmp_path)
-    assessed_once()  # before its program is replaced
-    monkeypatch.setattr(AgenticIQA, "forward", InstantIQA.forward)
-    monkeypatch.setattr(AgenticIQA, "seconds", 0.0, raising=False)
+    make_instant(monkeypatch)
     (tmp_path / "album").mkdir()
     for number in range(9):
         (tmp_path / "album" / f"{number}.png").write_bytes(png(20 * number))
