@@ -198,8 +198,8 @@ def _first(figures: Figures) -> Iterator[str]:
         yield f"Scores from incomplete answers of the model: {figures['incomplete']} (--strict counts them as unscored)"
     if (ours["srcc"]["high"] or 0) < 0:
         yield (
-            f"The SRCC of {ours['name']} and its whole interval are below zero. If lower labels mean better quality, "
-            "as for DMOS, add --lower-is-better"
+            f"The SRCC of {ours['name']} and its whole interval are below zero. If its lower scores mean better "
+            "quality, add --scorer-lower-is-better; if lower labels do, as for DMOS, add --lower-is-better"
         )
     yield from about_held_out(figures)
     remark = f"too few: at least {FEWEST_CONTENTS} are needed"

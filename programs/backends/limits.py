@@ -19,7 +19,7 @@ class LimitReached(dspy.LMError):
     """Raised in place of a request that would exceed the user's limit. Ends a run; finished results are kept.
 
     Attributes:
-        results: The ``Evaluation`` of the images that were assessed before ``evaluate`` reached the limit.
+        results: What was assessed before: the ``Evaluation`` of ``evaluate``, or the DataFrame of ``to_frame``.
     """
 
     results: Any = None

@@ -6,6 +6,7 @@ bit-identical for any number of workers and any order of the images.
 """
 
 import logging
+import os
 import pickle
 import sys
 import time
@@ -25,16 +26,19 @@ from agenticiqa.programs.backends.cores import available_cores
 from agenticiqa.programs.backends.engine import Model
 from agenticiqa.programs.backends.limits import LimitReached, Limits
 from agenticiqa.programs.backends.run_context import OtherModels, current, within
+from agenticiqa.programs.batch.find_jobs import find_jobs
 from agenticiqa.programs.batch.in_threads import Failure, in_threads, never
 from agenticiqa.programs.batch.job import Job, failed_row
 from agenticiqa.programs.batch.results_file import Row, lacking
 from agenticiqa.programs.batch.worker import NotStarted, Worker, WorkerStopped
+from agenticiqa.programs.data_sets.kinds import is_data_set
 from agenticiqa.programs.errors import AgenticIQAError, ImageError, Unanswered, Unforeseen, UserError
-from agenticiqa.programs.images import ImageSource, name_of
+from agenticiqa.programs.images import ImageSource, UndecodedImage, name_of
 from agenticiqa.programs.images.finding import images_given
 from agenticiqa.programs.images.tables import BESIDE_IMAGE, NoImage
 from agenticiqa.programs.result import Assessment
 from agenticiqa.programs.stages.inputs import row_arguments
+from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -79,14 +83,19 @@ class Results(Iterator[tuple[Job, T | Failure]]):
 
         Raises:
             UserError: ``postprocess`` returns something else than results or their ``to_dict``.
-            Exception: An error that ended the run, such as LimitReached. Another call returns the results so far.
+            LimitReached: A limit is reached; ``results`` is the DataFrame so far.
+            Exception: Another error that ended the run. Another call returns the results so far.
         """
         from pandas import Index  # imports that one photo does not need
 
         from agenticiqa.programs.batch import columns
 
-        for place, job, outcome in self._outcomes:
-            self._rows[place] = columns.columns_of(_row(job, outcome))
+        try:
+            for place, job, outcome in self._outcomes:
+                self._rows[place] = columns.columns_of(_row(job, outcome))
+        except LimitReached as limit:
+            limit.results = self.to_frame()  # the outcomes are exhausted
+            raise
         places = sorted(self._rows)
         frame = columns.frame_of([self._rows[place] for place in places])
         return frame.set_index(Index(places) if self._index is None else self._index.take(places))
@@ -125,7 +134,7 @@ def assess_many(
         jobs: Jobs, or images in any form that ``images.sources`` lists, which are rated, or rows: dicts with an image,
             and optionally its query, options, reference and resize_reference. Or one of them, a table of such rows (a
             DataFrame of pandas or Polars, an Arrow table, a data set of ``datasets``), or one name: a folder, a pattern
-            such as ``album/*.jpg``, or a file.
+            such as ``album/*.jpg``, a file, or a data set such as ``train.tar`` (see ``data_sets.kinds``).
         workers: How many images are assessed at a time; by default the number of cores for a program that only
             computes, and 4 for one that asks a model, or 1 if its server answers one request at a time.
         postprocess: Applied to each result in its thread or process; only the return value (such as that of
@@ -162,7 +171,7 @@ def _numbered(
     places: dict[int, deque[int]] = {}  # the places of each job that has begun, by identity
 
     def begun() -> Iterator[Job]:
-        for place, given in enumerate([jobs] if isinstance(jobs, Job) else images_given(jobs)):
+        for place, given in enumerate(_given(jobs)):
             job = as_job(given, place)
             places.setdefault(id(job), deque()).append(place)
             yield job
@@ -172,6 +181,16 @@ def _numbered(
         if not places[id(job)]:
             del places[id(job)]
         yield place, job, outcome
+
+
+def _given(jobs: Any) -> Iterable[Any]:
+    """Return what is to be assessed, one by one: jobs, images or rows; also the images of a data set that is named."""
+    if isinstance(jobs, Job):
+        return [jobs]
+    if isinstance(jobs, str | os.PathLike) and is_data_set(os.fspath(jobs)):
+        found = find_jobs([os.fspath(jobs)], DEFAULT_QUERY)
+        return [*found.jobs, *(Job(NoImage(error.image, error.problem)) for error in found.problems)]
+    return images_given(jobs)
 
 
 def _outcomes(
@@ -253,10 +272,12 @@ def run_many(
 def as_job(source: Job | ImageSource | Mapping[str, Any], number: int) -> Job:
     """Return a job unchanged; for an image, return the job that rates it, for the row of this number, its job.
 
-    The job of an invalid row fails with the reason.
+    Bytes are named by their number. The job of an invalid row fails with the reason.
     """
     if isinstance(source, Job):
         return source
+    if isinstance(source, bytes):
+        return Job(UndecodedImage(f"image {number}", source))
     if not isinstance(source, Mapping):
         return Job(source)
     row = row_arguments(source, number)

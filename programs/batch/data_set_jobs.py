@@ -130,6 +130,8 @@ def read_to_its_end(file: str) -> Iterator[None]:
     """Raise BrokenDataSet for an error of reading in the block."""
     try:
         yield
+    except FileNotFoundError as error:
+        raise BrokenDataSet("there is no such file; check the path", file) from error
     except (OSError, EOFError, tarfile.TarError, pa.ArrowException, KeyError, ValueError) as error:
         text = str(error) or type(error).__name__
         raise BrokenDataSet(text.removeprefix(f"{file}: "), file) from error

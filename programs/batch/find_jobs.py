@@ -97,7 +97,10 @@ def _jobs_in_data_sets(name: str, question: SharedQuestion, column: str | None, 
     from agenticiqa.programs.batch.data_set_jobs import jobs_in  # imports of fsspec and pyarrow
     from agenticiqa.programs.data_sets.places import AddressedImage, data_sets_at, images_below, places_named
 
-    for place in places_named(name):
+    places = places_named(name)
+    if not places:
+        raise ImageError("no file matches this pattern; check the pattern", name)
+    for place in places:
         files = data_sets_at(place)
         for file in files:
             if kind_of(file) in LISTS and not is_address(file):

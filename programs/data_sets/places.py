@@ -102,7 +102,7 @@ def data_sets_at(place: str) -> list[str]:
         if not fs.isdir(path):
             return [place] if kind_of(place) else []
         listed = {str(entry).rpartition("/")[2] for entry in fs.ls(path, detail=False)}
-    except OSError as error:
+    except Exception as error:  # each store has its own exceptions
         raise UserError(f"{place}: cannot be listed ({error}); check the address and your permissions") from error
     if listed & {SPLIT, SPLITS}:
         return _splits_in(place)

@@ -69,12 +69,13 @@ def images_given(given: Any) -> Iterable[Any]:
     One image or row in memory becomes a list. An array of four dimensions is several images. Raises as ``find_images``
     does.
     """
-    if isinstance(given, Mapping) or (is_in_memory(given) and getattr(given, "ndim", 0) < 4):
+    if is_in_memory(given) and getattr(given, "ndim", 0) < 4:
         return [given]
     if isinstance(given, str | os.PathLike):
         return find_images([given])
-    rows = table_rows(given)
-    images: Iterable[Any] = given if rows is None else rows
+    if (rows := table_rows(given)) is not None:
+        return rows
+    images: Iterable[Any] = [given] if isinstance(given, Mapping) else given
     return images
 
 

@@ -14,6 +14,7 @@ IMAGE_COLUMNS = (
 )
 WEB_COLUMNS = ("url", "image_url")  # columns of addresses that are not fetched
 BESIDE_IMAGE = ("query", "options", "reference", "resize_reference")  # other columns that are read
+NAME_IT, RENAME = "name one with --image-column", "rename that of the images to image"  # on the command line, in Python
 AT_A_TIME = 64  # rows of an Arrow table that become Python objects
 
 
@@ -28,10 +29,10 @@ class NoImage(StoredImage):
         raise ImageError(self.why, self.source)
 
 
-def image_column(name: str, columns: Iterable[str], named: str | None = None) -> str:
+def image_column(name: str, columns: Iterable[str], named: str | None = None, remedy: str = NAME_IT) -> str:
     """Return the column of the images in a table: the one that the user ``named``, else the first of IMAGE_COLUMNS.
 
-    Letters may be in any case. Raises ImageError without such a column.
+    Letters may be in any case. Raises ImageError, with the remedy, without such a column.
     """
     there = [*columns]
     for wanted in IMAGE_COLUMNS if named is None else (named.lower(),):
@@ -45,7 +46,7 @@ def image_column(name: str, columns: Iterable[str], named: str | None = None) ->
         raise ImageError(
             f"{found}; web addresses are not fetched: download the images, for example with img2dataset", name
         )
-    raise ImageError(f"expected a column image or path, {found}; name one with --image-column", name)
+    raise ImageError(f"expected a column image or path, {found}; {remedy}", name)
 
 
 def image_in(cell: Any, name: str) -> Any:
@@ -71,11 +72,13 @@ def _read(rows: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     column = None
     for row in rows:
         names = [name for name in row if isinstance(name, str)]
-        column = column or image_column("the table", names)
+        column = column or image_column("the table", names, remedy=RENAME)
         yield {"image": row[column]} | {name.lower(): row[name] for name in names if name.lower() in BESIDE_IMAGE}
 
 
 def _all_rows(given: Any) -> Iterable[Mapping[str, Any]] | None:
+    if hasattr(given, "collect_schema") and hasattr(given, "collect"):  # a LazyFrame of Polars
+        given = given.collect()
     if hasattr(given, "iter_rows"):  # a DataFrame of Polars
         rows: Iterable[Mapping[str, Any]] = given.iter_rows(named=True)
         return rows
@@ -83,8 +86,14 @@ def _all_rows(given: Any) -> Iterable[Mapping[str, Any]] | None:
         cells = given.astype(object).where(given.notna(), None)
         return (dict(zip(cells.columns, row, strict=True)) for row in cells.itertuples(index=False, name=None))
     if hasattr(given, "to_batches"):
+        return _arrow_rows(given.to_batches())
+    if hasattr(given, "read_next_batch"):
         return _arrow_rows(given)
+    if hasattr(given, "to_pylist") and hasattr(given, "num_rows"):
+        return _arrow_rows([given])
     datasets = sys.modules.get("datasets")  # a package that is not loaded has made no data set
+    if datasets is not None and isinstance(given, datasets.DatasetDict | datasets.IterableDatasetDict):
+        raise ImageError(f"is a data set with splits; take one, such as data[{next(iter(given), 'train')!r}]", "<data>")
     if datasets is None or not isinstance(given, datasets.Dataset | datasets.IterableDataset):
         return None
     stored = given.with_format(None)
@@ -94,7 +103,7 @@ def _all_rows(given: Any) -> Iterable[Mapping[str, Any]] | None:
     return stored
 
 
-def _arrow_rows(table: Any) -> Iterator[dict[str, Any]]:
-    for batch in table.to_batches():
+def _arrow_rows(batches: Iterable[Any]) -> Iterator[dict[str, Any]]:
+    for batch in batches:
         for start in range(0, batch.num_rows, AT_A_TIME):
             yield from batch.slice(start, AT_A_TIME).to_pylist()

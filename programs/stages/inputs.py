@@ -14,7 +14,7 @@ from agenticiqa.programs.errors import ImageError, UserError, WrongArgument
 from agenticiqa.programs.images import ImageSource, name_of
 from agenticiqa.programs.images.finding import images_given, is_name_of_image
 from agenticiqa.programs.images.sources import is_in_memory
-from agenticiqa.programs.images.tables import BESIDE_IMAGE, NoImage, image_column, image_in
+from agenticiqa.programs.images.tables import BESIDE_IMAGE, RENAME, NoImage, image_column, image_in
 from agenticiqa.programs.stages import protocols
 from agenticiqa.programs.stages.side_by_side import in_thread
 from agenticiqa.signatures.vocabulary import DEFAULT_QUERY, well_formed
@@ -149,7 +149,7 @@ def row_arguments(row: Mapping[str, Any], number: int) -> dict[str, Any]:
         if word != NO_MISTAKE and meant not in keys:
             return {"image": NoImage(name, f"unknown key {keys[word]!r}: rename it to {meant!r}")}
     try:
-        image = image_in(row[image_column(name, map(str, row))], name)
+        image = image_in(row[image_column(name, map(str, row), remedy=RENAME)], name)
     except ImageError as error:
         return {"image": NoImage(name, error.problem)}
     given = {word: row[keys[word]] for word in IN_ROWS if word in keys and row[keys[word]] is not None}

@@ -96,6 +96,14 @@ def test_assess_many_yields_the_results_so_far_and_raises(of_call: bool, album: 
         assert len([*assess_many(program, album[:1], 1)]) == 1, "the end of a run is not that of the program"
 
 
+def test_a_frame_of_the_results_so_far_comes_with_the_limit(album: list[Path]) -> None:
+    with fake_server(by_stage(SCRIPT)) as server:
+        results = assess_many(limited(server), album, 1, limits=Limits(max_calls=2 * CALLS + 1))
+        with pytest.raises(LimitReached) as limit:
+            results.to_frame()
+    assert limit.value.results["quality_score"].notna().tolist() == [True, True]
+
+
 def test_few_calls_finish_images_and_do_not_only_begin_them(album: list[Path]) -> None:
     with fake_server(by_stage(SCRIPT)) as server:
         program, finished = limited(server, max_calls=2 * CALLS), []

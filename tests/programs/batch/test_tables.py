@@ -3,6 +3,7 @@
 import io
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import datasets
@@ -15,10 +16,10 @@ from agenticiqa.configs import Config
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.batch.assess_many import assess_many
 from agenticiqa.programs.batch.job import Job
-from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.errors import ImageError, UserError
 from agenticiqa.programs.images.tables import table_rows
 from support.instant import instant
-from support.shards import png
+from support.shards import png, write_tar
 
 QUERY = "Is it noisy?"
 ROWS: list[dict[str, Any]] = [
@@ -45,7 +46,10 @@ def data_set() -> datasets.Dataset:
 GIVEN: dict[str, Callable[[], Any]] = {
     "pandas": lambda: pandas.DataFrame(ROWS),
     "Polars": lambda: pytest.importorskip("polars").DataFrame(ROWS),
+    "LazyFrame": lambda: pytest.importorskip("polars").LazyFrame(ROWS),
     "Arrow": lambda: pa.Table.from_pylist(ROWS),
+    "Arrow batch": lambda: pa.RecordBatch.from_pylist(ROWS),
+    "Arrow reader": lambda: pa.Table.from_pylist(ROWS).to_reader(),
     "Dataset": data_set,
     "Dataset of another format": lambda: data_set().with_format("numpy"),
     "IterableDataset": lambda: data_set().to_iterable_dataset(),
@@ -63,6 +67,24 @@ def test_each_row_is_a_job_and_a_damaged_one_fails_alone(kind: str) -> None:
     assert scores == pytest.approx([1 + 4 * 20 / 255, 1 + 4 * 60 / 255])
     batched = program().batch(GIVEN[kind](), num_threads=1, disable_progress_bar=True)
     assert [result and result.quality_score for result in batched] == [scores[0], None, scores[1]]
+
+
+def test_images_in_bytes_have_names_of_their_own() -> None:
+    outcomes = {job.name: outcome for job, outcome in assess_many(program(), [png(20), png(60)], workers=1)}
+    assert [*outcomes] == ["image 0", "image 1"]
+
+
+def test_a_data_set_is_named(tmp_path: Path) -> None:
+    write_tar(tmp_path / "a.tar", {"0.png": png(20), "1.png": png(60)})
+    outcomes = [*assess_many(program(), tmp_path / "a.tar", workers=1)]
+    assert [job.name for job, _ in outcomes] == [f"{tmp_path}/a.tar/{number}.png" for number in range(2)]
+    (failed,) = assess_many(program(), str(tmp_path / "none.tar"), workers=1)
+    assert "there is no such file" in str(failed[1])
+
+
+def test_the_splits_of_a_data_set_are_taken_one_by_one() -> None:
+    with pytest.raises(ImageError, match=r"a data set with splits; take one, such as data\['train'\]"):
+        [*assess_many(program(), datasets.DatasetDict(train=data_set()), workers=1)]
 
 
 def test_a_generator_may_yield_images() -> None:

@@ -284,6 +284,23 @@ def test_copies_in_a_data_set_are_compared(tmp_path: Path, monkeypatch: pytest.M
     assert f",{len(copies[0])}," in Path("copies.csv").read_text()
 
 
+def test_a_pattern_of_data_sets_without_a_match_is_named(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for command in (["assess", "nothing/*.tar"], ["gate", "nothing/*.parquet"]):
+        assert main(command) == 2
+        assert f"{command[1]}: no file matches this pattern" in capsys.readouterr().err
+
+
+def test_a_store_that_is_unreachable_is_one_line(
+    album: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refused(*args: object) -> bool:
+        raise RuntimeError("name not known")
+
+    monkeypatch.setattr(type(fsspec.filesystem("memory")), "isdir", refused)
+    assert main(["assess", "memory://bucket/train.parquet"]) == 2
+    assert "cannot be listed (name not known); check the address" in capsys.readouterr().err
+
+
 def test_an_address_that_is_unreachable_fails_alone(
     album: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
