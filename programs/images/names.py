@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from glob import glob
 from pathlib import Path
@@ -39,17 +40,19 @@ def paths_named(path: str) -> list[str]:
 def expanded(name: str) -> list[str]:
     """Return the paths that a name stands for, sorted: if nothing has this name, those that match it as a pattern.
 
-    A pattern has ``*``, ``?`` or ``[...]``; ``**`` matches folders at any depth. A name without a path is returned as
-    it is.
+    A pattern has ``*``, ``?`` or ``[...]``; ``**`` matches folders at any depth. A part of it that exists as it is
+    written, such as the folder ``shoot [1]``, is no pattern. A name without a path is returned as it is.
     """
     paths = paths_named(name)
-    if len(paths) == 1:
-        return paths
-    patterns = {name, normalize("NFC", name), normalize("NFD", name)} if PATTERN.search(name) else ()
-    try:
-        return sorted({path for pattern in patterns for path in glob(pattern, recursive=True)}) or [name]
-    except RecursionError:  # glob is recursive: a text with a thousand slashes is no pattern
-        return [name]
+    if len(paths) == 1 or not PATTERN.search(name):
+        return paths if len(paths) == 1 else [name]
+    *above, last = Path(name).parts
+    there = {""}
+    for part in (*("**/" if part == "**" else part for part in above), last):
+        named = {path for folder in there for path in _named_in(folder, part)}
+        is_pattern = PATTERN.search(part) and not named
+        there = {path for folder in there for path in _matching_in(folder, part)} if is_pattern else named
+    return sorted(path for path in there if path and (os.path.isdir(path) or not name.endswith("/"))) or [name]
 
 
 def _named_in(folder: str, name: str) -> list[str]:
@@ -59,6 +62,15 @@ def _named_in(folder: str, name: str) -> list[str]:
         return [path]
     paths = [os.path.join(folder, other) for other in closest(name, _names_in(folder, name), str)]
     return [path for path in paths if os.path.exists(path)]  # a broken link has a name, too
+
+
+def _matching_in(folder: str, pattern: str) -> list[str]:
+    """Return the paths that match one part of a pattern; ``**`` also matches the folder itself, ``**/`` only folders."""
+    names = {""} if pattern in ("**", "**/") else set()
+    with suppress(RecursionError):  # glob is recursive in deep folders
+        for form in ("NFC", "NFD"):
+            names.update(glob(normalize(form, pattern), root_dir=folder or None, recursive=True))
+    return [os.path.join(folder, name) for name in names]
 
 
 def _names_in(folder: str, name: str) -> Sequence[str]:

@@ -52,8 +52,31 @@ def test_a_pattern_is_expanded_unless_a_file_has_this_name(tmp_path: Path, monke
     assert expanded("a [1].png") == ["a [1].png"]
     assert expanded("? [1].png") == ["a 1.png", "b 1.png"]
     assert expanded("**/Zü*.jpg") == [f"deep/er/{NFD}"]
+    assert expanded("deep/**") == ["deep/", "deep/er", f"deep/er/{NFD}"] and expanded("d*/") == ["deep"]
     search = search_images(["b*.png", "gone/*.png", "a [1].png"])
     assert search.images == [Path("b 1.png"), Path("a [1].png")]
     assert [str(problem) for problem in search.problems] == [
         "gone/*.png: no file matches this pattern; check the pattern"
     ]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("shoot [1]/*.png", ["shoot [1]/b.png"]),
+        ("shoot [2]/*.png", ["shoot 2/d.png"]),
+        ("SHOOT [1]/?.png", ["shoot [1]/b.png"]),
+        ("*/what? [a]/*.png", ["shoot [1]/what? [a]/c.png"]),
+        ("**/what? [a]/*", ["shoot [1]/what? [a]/c.png"]),
+    ],
+)
+def test_a_folder_with_the_name_is_no_pattern(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pattern: str, expected: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("shoot 1/a.png", "shoot [1]/b.png", "shoot [1]/what? [a]/c.png", "shoot 2/d.png"):
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).touch()
+    Path("shoot 1/whatx a").mkdir()
+    Path("shoot 1/whatx a/e.png").touch()
+    assert expanded(pattern) == expected
