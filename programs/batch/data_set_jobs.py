@@ -54,7 +54,7 @@ def jobs_in(file: str, question: SharedQuestion, skipped: Counter[str], column: 
 def jobs_in_tar(file: str, question: SharedQuestion, skipped: Counter[str], *, at_once: bool = False) -> Iterator[Job]:
     """Yield the jobs of a tar file. Raises BrokenDataSet after the readable ones."""
     with read_to_its_end(file):
-        for image in images_in_tar(file, skipped, at_once=at_once):
+        for image in images_in_tar(file, skipped, at_once=at_once, system_folders=question.system_folders):
             yield job_of({}, question, image)
 
 

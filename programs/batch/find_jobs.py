@@ -20,8 +20,8 @@ from agenticiqa.programs.data_sets.kinds import LISTS, BrokenDataSet, is_address
 from agenticiqa.programs.errors import ImageError, UserError
 from agenticiqa.programs.images import ImageSource, UndecodedImage, find_images, name_of, search_images
 from agenticiqa.programs.images.files import one_line, printable_path
-from agenticiqa.programs.images.finding import Found, is_name_of_image, skipped_text
-from agenticiqa.programs.images.names import closest, expanded, folded
+from agenticiqa.programs.images.finding import Found, is_name_of_image, names_given, skipped_text
+from agenticiqa.programs.images.names import closest, folded
 from agenticiqa.programs.images.sources import MOST_LISTED, is_encoded, local_path, read_source
 from agenticiqa.programs.images.tables import IMAGE_COLUMNS, image_column
 from agenticiqa.programs.questions.options import OptionsArgument, read_options
@@ -54,22 +54,25 @@ def find_jobs(
     resize_reference: bool = False,
     options: OptionsArgument | None = None,
     column: str | None = None,
+    *,
+    system_folders: bool = False,
 ) -> FoundJobs:
     """Make a job for each image that the names refer to: files, folders, patterns, data sets, and ``-`` for stdin.
 
     ``data_sets.kinds`` lists the data sets. Their images are read when they are assessed. ``column`` is the column of
     images in tables, if the user named it. ``reference`` is one image for all, or a folder (see ``references_in``).
-    Raises ImageError if the reference does not exist, and UserError for options as ``read_options`` does.
+    With ``system_folders``, images in system folders are found, too. Raises ImageError if the reference does not
+    exist, and UserError for options as ``read_options`` does.
     """
     result, reference_of = FoundJobs(), _references(reference)
-    question = SharedQuestion(query, read_options(options), resize_reference=resize_reference)
+    question = SharedQuestion(query, read_options(options), None, resize_reference, system_folders)
     jobs: dict[Job, Path | None] = {}  # each job with the folder in which its image was found
-    for name in (path for given in names for path in expanded(given)):
+    for name in names_given(names, result.skipped, system_folders=system_folders):
         if name == STDIN:
             jobs[question.about(read_stdin(sys.stdin.buffer))] = None
             continue
         is_set = is_data_set(name)
-        searched = Found() if is_set else search_images([name])
+        searched = Found() if is_set else search_images([name], system_folders=system_folders)
         if is_set or (not searched.images and os.path.isdir(name)):
             held = [*_noted(_jobs_in_data_sets(name, question, column, result), result.problems)]
             jobs |= dict.fromkeys(job for job in held if job not in jobs)
@@ -110,7 +113,8 @@ def _jobs_in_data_sets(name: str, question: SharedQuestion, column: str | None, 
             else:
                 yield from _noted(jobs_in(file, question, result.skipped, column), result.problems)
         if is_address(place) and not files:
-            yield from (question.about(AddressedImage(address)) for address, _ in images_below(place))
+            found = images_below(place, result.skipped, system_folders=question.system_folders)
+            yield from (question.about(AddressedImage(address)) for address, _ in found)
 
 
 def _noted(jobs: Iterable[Job], problems: list[ImageError]) -> Iterator[Job]:

@@ -67,12 +67,16 @@ class Job:
 
 @dataclass(frozen=True)
 class SharedQuestion:
-    """The question about images without a question of their own. ``reference`` is a path or an address."""
+    """The question about images without a question of their own. ``reference`` is a path or an address.
+
+    With ``system_folders``, images in system folders are found, too (see ``images.search_images``).
+    """
 
     query: str
     options: OptionsArgument | None = None
     reference: str | None = None
     resize_reference: bool = False
+    system_folders: bool = False
 
     def about(self, image: ImageSource) -> Job:
         """Return the job of an image, without a reference."""

@@ -274,6 +274,12 @@ IMAGE_COLUMN = Option(
     "the column of the images in tables: Parquet, data sets or CSV (default: image, img, jpg, path, ...)",
     with_shards=True,
 )
+SYSTEM_FOLDERS = Option(
+    "--system-folders",
+    "also use images in system folders, which are left out otherwise: trash, thumbnails and previews, such as @eaDir, "
+    "#recycle, __MACOSX and *.lrdata",
+    with_shards=True,
+)
 QUERY = Option("--query Q", f'ask this question about each image (default: "{DEFAULT_QUERY}")', with_shards=True)
 REFERENCE = "with this pristine original, or with a folder of originals"
 RESIZED = Option("--resize-reference", "scale a reference of another size to the size of the image", with_shards=True)
@@ -308,6 +314,7 @@ class AssessOptions(BatchedOptions, TableOptions):
         INPUTS,
     ] = field(default_factory=list)
     image_column: Annotated[str | None, IMAGE_COLUMN] = None
+    system_folders: Annotated[bool, SYSTEM_FOLDERS] = False
     jobs: Annotated[
         str | None,
         Option(
@@ -460,6 +467,7 @@ class ImageOptions(RunOptions):
     ] = None
     resize_reference: Annotated[bool, RESIZED, IMAGES, Keys((ImageKeys,), (IMAGES,))] = False
     image_column: Annotated[str | None, IMAGE_COLUMN, IMAGES] = None
+    system_folders: Annotated[bool, SYSTEM_FOLDERS, IMAGES] = False
     save_maps: Annotated[Path | None, SAVE_MAPS, IMAGES] = None
 
 
@@ -482,6 +490,7 @@ class MeasureOptions(LightOptions, TableOptions):
         ),
     ]
     image_column: Annotated[str | None, IMAGE_COLUMN] = None
+    system_folders: Annotated[bool, SYSTEM_FOLDERS] = False
     reference: Annotated[str | None, Option("--reference FILE", f"compare {REFERENCE}")] = None
     workers: Annotated[int | None, WITHOUT_MODEL, Ge(1)] = None
 
@@ -500,6 +509,7 @@ class GateOptions(LightOptions, TableOptions):
         ),
     ]
     image_column: Annotated[str | None, IMAGE_COLUMN] = None
+    system_folders: Annotated[bool, SYSTEM_FOLDERS] = False
     policy: Annotated[
         str | None, Option("--policy FILE", "read the conditions from this YAML file (default: the shipped policy)")
     ] = None
@@ -534,6 +544,7 @@ class RateOptions(LightOptions):
     """The options of ``rate``."""
 
     album: Annotated[str, Option("ALBUM", "a folder of photos, also in subfolders")]
+    system_folders: Annotated[bool, SYSTEM_FOLDERS] = False
     out: Annotated[
         Path, Option("--out FILE", "write the page; it shows the photos from their folder", writes=Writes.SHEET)
     ]

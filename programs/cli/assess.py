@@ -35,7 +35,10 @@ def run(args: AssessOptions) -> int:
     check_options(args)
     config, workers, limits = settings_from(args)
     question = (args.query, args.reference, args.resize_reference, args.options, args.image_column)
-    inputs = read_jobs(args.jobs, *question) if args.jobs else find_jobs(args.images, *question)
+    if args.jobs:
+        inputs = read_jobs(args.jobs, *question)
+    else:
+        inputs = find_jobs(args.images, *question, system_folders=args.system_folders)
     found = inputs.jobs  # no output may overwrite one of these, also without its turn in this run
     inputs.jobs = found[: args.limit]
     print_error(*inputs.not_assessed)

@@ -43,7 +43,14 @@ HEADINGS = ("rank", "image", "score", "80 % interval", "bytes", "bits/pixel", "m
 def compare(images: Sequence[str], args: CompareImagesOptions) -> int:
     """Assess the images, and print them by score with their metrics; the status says whether all were assessed."""
     config, workers, limits = settings_from(args)
-    inputs = find_jobs(images, DEFAULT_QUERY, args.reference, args.resize_reference, column=args.image_column)
+    inputs = find_jobs(
+        images,
+        DEFAULT_QUERY,
+        args.reference,
+        args.resize_reference,
+        column=args.image_column,
+        system_folders=args.system_folders,
+    )
     print_error(*inputs.not_assessed)
     if not inputs.jobs:
         return USAGE

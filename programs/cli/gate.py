@@ -26,7 +26,7 @@ from agenticiqa.programs.cli.status import BELOW, OK, SOME_FAILED, USAGE
 from agenticiqa.programs.cli.views import View, files_of, json_of, print_tables, writes_files
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import one_line
-from agenticiqa.programs.images.finding import OWN
+from agenticiqa.programs.images.finding import EXPECTED
 from agenticiqa.programs.page.table import Table, data_table, rounded
 from agenticiqa.programs.scale.names import holds_results
 from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
@@ -45,7 +45,7 @@ def run(args: GateOptions) -> int:
             raise UserError("--adapter does not apply to results of assess, which have scores already: leave it out")
         return _run_on_results(policy, shards, args)
     workers = args.workers or available_cores()
-    inputs = find_jobs(args.images, DEFAULT_QUERY, column=args.image_column)
+    inputs = find_jobs(args.images, DEFAULT_QUERY, column=args.image_column, system_folders=args.system_folders)
     print_error(*inputs.not_assessed)
     if not inputs.jobs:
         return USAGE
@@ -63,7 +63,7 @@ def run(args: GateOptions) -> int:
         results.extend(render.progress(gate(policy, inputs.jobs, workers, assess), len(inputs.jobs), "checking"))
     finally:  # print the finished results, also after Ctrl-C
         is_shown = show(results, inputs.jobs, args)
-    if inputs.problems or inputs.skipped.keys() - {OWN} or not is_shown:
+    if inputs.problems or inputs.skipped.keys() - EXPECTED or not is_shown:
         return SOME_FAILED
     return _status(results)
 

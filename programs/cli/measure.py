@@ -40,7 +40,8 @@ def run(args: MeasureOptions) -> int:
             f"no-reference metrics ({', '.join(tool.name for tool in tools)}) use no original: leave out --reference"
         )
     workers = args.workers or available_cores()
-    inputs = find_jobs(names, "", args.reference if compared else None, column=args.image_column)
+    reference = args.reference if compared else None
+    inputs = find_jobs(names, "", reference, column=args.image_column, system_folders=args.system_folders)
     print_error(*inputs.not_assessed)
     check_outputs(args, inputs.jobs)
     alone = len(names) == 1 and not holds_several(names[0])

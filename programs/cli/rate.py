@@ -17,7 +17,7 @@ from agenticiqa.programs.cli.status import OK, SOME_FAILED
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images import path_of
 from agenticiqa.programs.images.files import printable_path
-from agenticiqa.programs.images.finding import OWN
+from agenticiqa.programs.images.finding import EXPECTED
 from agenticiqa.programs.page.rating import ScoredPhoto, rating_page, showings
 from agenticiqa.programs.result import Assessment
 from agenticiqa.programs.scale.table import store_at
@@ -33,7 +33,7 @@ def run(args: RateOptions) -> int:
         raise UserError(f"{album}: expected a folder of photos; name the album")
     if args.reference and not args.pairs:
         raise UserError("--reference names the scene of each photo for --pairs: add --pairs, or leave it out")
-    inputs = find_jobs([args.album], DEFAULT_QUERY, args.reference)
+    inputs = find_jobs([args.album], DEFAULT_QUERY, args.reference, system_folders=args.system_folders)
     print_error(*inputs.not_assessed)
     check_outputs(args, inputs.jobs)
     rows = store_at(args.scores).rows(COLUMNS) if args.scores else _assessed(inputs, args.workers)
@@ -48,7 +48,7 @@ def run(args: RateOptions) -> int:
     (is_written,) = write_all([page])
     if is_written:
         print_note(f"Open it in a browser and give {len(order)} answers; at the end, it shows the next steps")
-    is_whole = is_written and not (lacking or inputs.problems or inputs.skipped.keys() - {OWN})
+    is_whole = is_written and not (lacking or inputs.problems or inputs.skipped.keys() - EXPECTED)
     return OK if is_whole else SOME_FAILED
 
 

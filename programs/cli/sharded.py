@@ -41,7 +41,8 @@ def run(args: AssessOptions, folder: str) -> int:
         raise UserError(f"{args.jobs}: with --parquet, --jobs reads files with the suffix {' or '.join(LISTS)}")
     check_overview(args)
     config, workers, limits = settings_from(args)
-    question = SharedQuestion(args.query, tuple(args.options or ()) or None, args.reference, args.resize_reference)
+    options = tuple(args.options or ()) or None
+    question = SharedQuestion(args.query, options, args.reference, args.resize_reference, args.system_folders)
     if args.dry_run:
         return _print_expected(args, config, names, question)
     check_outputs(args, (), config, written=written_in(folder))

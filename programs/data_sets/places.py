@@ -3,6 +3,7 @@
 import json
 import os
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from glob import escape, glob
@@ -15,7 +16,7 @@ from agenticiqa.configs.user_files import MOST_PLAIN_BYTES
 from agenticiqa.programs.data_sets.kinds import PARQUET, SPLIT, SPLITS, TAR, kind_of
 from agenticiqa.programs.errors import ImageError, OfImage, UserError
 from agenticiqa.programs.images import ImageSource, path_of
-from agenticiqa.programs.images.finding import READ
+from agenticiqa.programs.images.finding import IN_SYSTEM_FOLDER, READ, in_system_folder
 from agenticiqa.programs.images.names import PATTERN, expanded
 from agenticiqa.programs.images.own import is_shard_folder
 from agenticiqa.programs.images.sources import StoredImage
@@ -84,12 +85,13 @@ def places_named(name: str) -> list[str]:
 
 
 def files_below(folder: str, suffix: str) -> list[str]:
-    """Return the files with this suffix in a folder, at any depth, in order, without results of this program."""
+    """Return the files with this suffix in a folder, at any depth, in order, without own results and system folders."""
     if "://" in folder:
         fs, place = open_place(folder)
         return _matching(fs, f"{escape(place.rstrip('/'))}/**/*{suffix}")
     files = sorted(glob(os.path.join(escape(folder), "**", f"*{suffix}"), recursive=True))
-    return [file for file in files if os.path.isfile(file) and not is_shard_folder(os.path.dirname(file))]
+    files = [file for file in files if os.path.isfile(file) and not in_system_folder(file, folder)]
+    return [file for file in files if not is_shard_folder(os.path.dirname(file))]
 
 
 def data_sets_at(place: str) -> list[str]:
@@ -115,12 +117,19 @@ def data_sets_at(place: str) -> list[str]:
     return held
 
 
-def images_below(name: str) -> list[tuple[str, Mapping[str, Any]]]:
-    """Return the image at an address, or the images below it, in order, with what the file system knows of each."""
+def images_below(name: str, skipped: Counter[str], *, system_folders: bool) -> list[tuple[str, Mapping[str, Any]]]:
+    """Return the image at an address, or the images below it, in order, with what the file system knows of each.
+
+    ``skipped`` counts images in system folders, which are found only with ``system_folders``.
+    """
     fs, path = open_place(name)
     files = sorted(fs.find(path, detail=True).items())
     images = [each for each in files if each[0] == path or READ.fullmatch(os.path.splitext(each[0])[1].lower())]
-    return [(fs.unstrip_protocol(file), info) for file, info in images]
+    found = [(fs.unstrip_protocol(file), info) for file, info in images]
+    kept = found if system_folders else [each for each in found if not in_system_folder(each[0], name)]
+    if len(kept) < len(found):
+        skipped[IN_SYSTEM_FOLDER] += len(found) - len(kept)
+    return kept
 
 
 def _splits_in(name: str) -> list[str]:

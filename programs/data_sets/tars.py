@@ -14,7 +14,14 @@ from agenticiqa.programs.data_sets.places import open_place
 from agenticiqa.programs.data_sets.tables import describe_table, read_rows
 from agenticiqa.programs.errors import ImageError
 from agenticiqa.programs.images import ImageSource, UndecodedImage
-from agenticiqa.programs.images.finding import BROKEN_LINK, LONGEST_SIGNATURE, installed_formats, unread_suffix
+from agenticiqa.programs.images.finding import (
+    BROKEN_LINK,
+    IN_SYSTEM_FOLDER,
+    LONGEST_SIGNATURE,
+    in_system_folder,
+    installed_formats,
+    unread_suffix,
+)
 from agenticiqa.programs.images.sources import StoredImage, read_image
 from agenticiqa.programs.images.tables import NoImage
 
@@ -48,11 +55,14 @@ class TarMember(StoredImage):
         return data
 
 
-def images_in_tar(name: str, skipped: Counter[str], *, at_once: bool = False) -> Iterator[ImageSource]:
+def images_in_tar(
+    name: str, skipped: Counter[str], *, at_once: bool = False, system_folders: bool = False
+) -> Iterator[ImageSource]:
     """Yield the images in a tar file, then one that fails for each that its index lists and the file lacks.
 
     With ``at_once``, the content is read in the same pass, so that a file at an address is downloaded once. ``skipped``
-    counts images that cannot be assessed, as ``images.finding`` does in folders. Raises OSError, and TarError for a
+    counts images that cannot be assessed, as ``images.finding`` does in folders, and those in system folders, without
+    ``system_folders``. Raises OSError, and TarError for a
     file that is damaged or cut short, after its readable images.
     """
     if PACKED_TAR.search(name):
@@ -67,6 +77,9 @@ def images_in_tar(name: str, skipped: Counter[str], *, at_once: bool = False) ->
             held = _file_of(tar, member)
             unread = unread_suffix(os.path.splitext(own)[1].lower(), installed, partial(_head_of, tar, held))
             if unread is None:
+                continue
+            if not system_folders and in_system_folder(member.name, ""):
+                skipped[IN_SYSTEM_FOLDER] += not member.isdir()
                 continue
             if held is None or unread:
                 skipped[unread or BROKEN_LINK] += not member.isdir()

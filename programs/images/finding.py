@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -39,13 +40,22 @@ SIGNATURE = re.compile(
     rb"\xff\xd8\xff|\x89PNG|RIFF.{4}WEBP|GIF8|II\*\0|MM\0\*|\0\0\0\x0cjP  |\xff\x4f\xff\x51|.{4}ftypavi[fs]", re.DOTALL
 )
 BROKEN_LINK, LINKED_FOLDER, UNREADABLE, SPECIAL = "broken link", "linked folder", "unreadable folder", "device or pipe"
-OWN = "image written by this program"
+OWN, IN_SYSTEM_FOLDER = "image written by this program", "image in system folders"
+EXPECTED = frozenset({OWN, IN_SYSTEM_FOLDER})  # skipped by intention: the exit status stays 0
+# Trash, previews and thumbnails of servers, systems and programs, in lower case.
+SYSTEM_FOLDER = re.compile(
+    r"@eadir|\.?@__thumb|[#@]recycle|[#@](recently-)?snapshots?|\$recycle\.bin|recycler|\.trash.*|\.thumbnails"
+    r"|__macosx|system volume information|.+\.lrdata|lost\+found"
+)
+LIBRARY = re.compile(r".+\.(photos?library|aplibrary|cocatalog)|captureone")  # of Apple's programs and Capture One
+IN_LIBRARY = re.compile(r"resources|thumbnails|previews|scopes|private|database|cache")  # its folders without originals
 _PLURALS = {
     BROKEN_LINK: "broken links",
     LINKED_FOLDER: "linked folders",
     UNREADABLE: "unreadable folders",
     SPECIAL: "devices or pipes",
     OWN: "images written by this program",
+    IN_SYSTEM_FOLDER: "images in system folders",
 }
 
 
@@ -79,11 +89,12 @@ def images_given(given: Any) -> Iterable[Any]:
     return images
 
 
-def find_images(names: Iterable[str | os.PathLike[str]]) -> list[Path]:
+def find_images(names: Iterable[str | os.PathLike[str]], *, system_folders: bool = False) -> list[Path]:
     """Find images as :func:`search_images` does, but raise the first problem and log what was skipped.
 
     Args:
         names: Files and folders.
+        system_folders: Whether to find images in system folders, too.
 
     Returns:
         The paths, each once.
@@ -92,7 +103,7 @@ def find_images(names: Iterable[str | os.PathLike[str]]) -> list[Path]:
         ImageNotFound: There is no such file or folder.
         ImageError: A folder has no images, or a name is a web address.
     """
-    search = search_images(names)
+    search = search_images(names, system_folders=system_folders)
     if search.problems:
         raise search.problems[0]
     if search.skipped:
@@ -100,27 +111,29 @@ def find_images(names: Iterable[str | os.PathLike[str]]) -> list[Path]:
     return search.images
 
 
-def search_images(names: Iterable[str | os.PathLike[str]]) -> Found:
+def search_images(names: Iterable[str | os.PathLike[str]], *, system_folders: bool = False) -> Found:
     """Find files as they are named, whatever their suffix, and in folders all images at any depth.
 
     Patterns such as ``album/*.jpg`` are expanded. In a folder, images are recognized by their suffix in any case, or,
     if that has no letters, by their first bytes; formats of an extra (HEIC) count if it is installed. Thumbnails and
     maps that this program wrote are skipped. Files and folders with a leading dot in the name are skipped, links to
-    folders are not followed.
+    folders are not followed. Images in system folders, such as the trash and thumbnails of a server, are skipped,
+    unless the folder is named itself.
 
     Args:
         names: Files, folders and patterns.
+        system_folders: Whether to find images in system folders, too.
 
     Returns:
         The paths in the order of the names, those of a folder sorted. A bad name raises nothing: see
         ``Found.problems``.
     """
     search = Found()
-    for name in (path for given in names for path in expanded(os.fsdecode(given))):
+    for name in names_given(map(os.fsdecode, names), search.skipped, system_folders=system_folders):
         try:
             path = local_path(name)
             if path.is_dir():
-                search.images += _images_below(path, search.skipped)
+                search.images += _images_below(path, search.skipped, system_folders=system_folders)
             else:
                 search.images.append(path)
         except ImageError as error:
@@ -129,23 +142,52 @@ def search_images(names: Iterable[str | os.PathLike[str]]) -> Found:
     return search
 
 
+def names_given(names: Iterable[str], skipped: Counter[str], *, system_folders: bool) -> Iterator[str]:
+    """Yield the names, with patterns expanded; what a pattern finds in system folders is counted as skipped."""
+    for given in names:
+        for name in expanded(given):
+            if name == given or system_folders or not in_system_folder(name, given):
+                yield name
+            else:
+                skipped[IN_SYSTEM_FOLDER] += 1
+
+
+def in_system_folder(path: str, named: str) -> bool:
+    """Return whether a part of a path is a system folder, except those that the user named."""
+    parts = Path(path.lower()).parts
+    found = {part for part in parts if SYSTEM_FOLDER.fullmatch(part)}
+    found |= {part for above, part in pairwise(parts) if LIBRARY.fullmatch(above) and IN_LIBRARY.fullmatch(part)}
+    return bool(found.difference(Path(named.lower()).parts))
+
+
 def skipped_text(skipped: Counter[str]) -> str:
     """Return what was skipped, most frequent first: ``500 .heic (pip install 'agenticiqa[heic]'), 3 broken links``."""
     return ", ".join(_counted(kind, count) for kind, count in skipped.most_common())
 
 
-def _images_below(folder: Path, skipped: Counter[str]) -> list[Path]:
+def skipped_problems(skipped: Counter[str]) -> list[str]:
+    """Return a sentence about the skipped files that were meant to be assessed, and log one about the others."""
+    if expected := Counter({kind: count for kind, count in skipped.items() if kind in EXPECTED}):
+        logger.warning("skipped %s", skipped_text(expected))
+    others = skipped - expected
+    return [f"skipped {skipped_text(others)}"] if others else []
+
+
+def _images_below(folder: Path, skipped: Counter[str], *, system_folders: bool) -> list[Path]:
     images: list[Path] = []
     here: Counter[str] = Counter()
     installed = installed_formats()
-    for path, suffix in files_below(folder, here):
-        if DATA_SETS.fullmatch(suffix) and not is_shard_folder(path.parent):
+    for path, suffix, is_system in _files_below(folder, here):
+        left_out = is_system and not system_folders
+        if DATA_SETS.fullmatch(suffix) and not left_out and not is_shard_folder(path.parent):
             here[suffix] += 1
             continue
         unread = unread_suffix(suffix, installed, partial(_head_of, path))
         if unread is None:
             continue
-        if problem := _not_a_file(path) or unread or (OWN if is_own(path) else ""):
+        if left_out:
+            here[IN_SYSTEM_FOLDER] += 1
+        elif problem := _not_a_file(path) or unread or (OWN if is_own(path) else ""):
             here[problem] += 1
         else:
             images.append(path)
@@ -184,14 +226,21 @@ def is_name_of_image(text: str) -> bool:
     return known and (len(text.split()) == 1 or os.path.isfile(text))
 
 
-def files_below(folder: Path, skipped: Counter[str]) -> Iterator[tuple[Path, str]]:
-    """Yield every file that is not hidden, and its suffix in lower case."""
+def files_below(folder: Path) -> list[Path]:
+    """Return every file that is neither hidden nor in a system folder."""
+    return [path for path, _, is_system in _files_below(folder, Counter()) if not is_system]
+
+
+def _files_below(folder: Path, skipped: Counter[str]) -> Iterator[tuple[Path, str, bool]]:
+    """Yield every file that is not hidden, its suffix in lower case, and whether it is in a system folder."""
+    above, named = os.path.split(os.path.abspath(folder))
     for parent, folders, files in _walk(folder, lambda error: skipped.update([UNREADABLE])):
-        folders[:] = [name for name in folders if not name.startswith(".")]
+        folders[:] = [name for name in folders if not name.startswith(".") or SYSTEM_FOLDER.fullmatch(name.lower())]
         skipped.update(LINKED_FOLDER for name in folders if os.path.islink(os.path.join(parent, name)))
+        is_system = in_system_folder(os.path.abspath(parent)[len(above) :], named)
         for name in files:
             if not name.startswith("."):
-                yield Path(parent, name), os.path.splitext(name)[1].lower()
+                yield Path(parent, name), os.path.splitext(name)[1].lower(), is_system
 
 
 def _walk(top: Path, onerror: Callable[[OSError], None]) -> Iterator[tuple[str, list[str], list[str]]]:
@@ -245,4 +294,5 @@ def _counted(kind: str, count: int) -> str:
     if kind.startswith("."):
         extra = format_by_suffix(kind)
         return f"{count} {kind} ({extra.install})" if extra else f"{count} {kind}"
-    return f"{count} {kind if count == 1 else _PLURALS[kind]}"
+    advice = " (--system-folders assesses them)" if kind == IN_SYSTEM_FOLDER else ""
+    return f"{count} {kind if count == 1 else _PLURALS[kind]}{advice}"

@@ -1,7 +1,6 @@
 """Find the files that a table names: beside it, below its folder by a unique name, and by paths of Windows."""
 
 import os
-from collections import Counter
 from functools import partial
 from pathlib import Path, PureWindowsPath
 
@@ -81,7 +80,7 @@ class NamedFiles:
             return []
         if self._below is None:
             self._below = {}
-            for path, _ in files_below(self.folder, Counter()):
+            for path in files_below(self.folder):
                 self._below.setdefault(folded(path.name), []).append(path)
         below = self._below.get(folded(parts[-1]), [])
         if not below:

@@ -65,7 +65,7 @@ def _named_in(folder: str, name: str) -> list[str]:
 
 
 def _matching_in(folder: str, pattern: str) -> list[str]:
-    """Return the paths that match one part of a pattern; ``**`` also matches the folder itself, ``**/`` only folders."""
+    """Return the paths that match one part of a pattern; ``**`` also matches the folder itself."""
     names = {""} if pattern in ("**", "**/") else set()
     with suppress(RecursionError):  # glob is recursive in deep folders
         for form in ("NFC", "NFD"):

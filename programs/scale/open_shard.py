@@ -9,7 +9,7 @@ from itertools import islice
 from agenticiqa.programs.batch.data_set_jobs import job_of, jobs_in_table, jobs_in_tar
 from agenticiqa.programs.batch.job import Job, SharedQuestion
 from agenticiqa.programs.data_sets.kinds import BrokenDataSet
-from agenticiqa.programs.images.finding import skipped_text
+from agenticiqa.programs.images.finding import skipped_problems
 from agenticiqa.programs.scale.plan_shards import Shard, plan_shards
 
 
@@ -36,8 +36,7 @@ def jobs_named(
             yield from jobs_of(shard, question, skipped)
         except BrokenDataSet as error:
             problems.append(str(error))
-    if skipped:
-        problems.append(f"skipped {skipped_text(skipped)}")
+    problems += skipped_problems(skipped)
 
 
 def first_images(shards: Iterable[Shard], question: SharedQuestion, limit: int) -> Iterator[Shard]:

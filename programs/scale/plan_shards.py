@@ -5,7 +5,6 @@ The kinds of data sets are in ``data_sets.kinds``. The plan has one line for eac
 table or tar reads its content.
 """
 
-import logging
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -21,11 +20,9 @@ from agenticiqa.programs.data_sets.places import data_sets_at, images_below, ope
 from agenticiqa.programs.data_sets.tables import describe_table
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import digest
-from agenticiqa.programs.images.finding import OWN, skipped_text
+from agenticiqa.programs.images.finding import skipped_problems
 from agenticiqa.programs.images.sources import name_of, path_of
 from agenticiqa.programs.images.tables import image_column
-
-logger = logging.getLogger(__name__)
 
 IMAGES, BYTES = 256, 256 * 2**20  # the most images and bytes in a shard
 
@@ -105,20 +102,24 @@ def _images(names: list[str], question: SharedQuestion, images: int, problems: l
     local = [name for name in names if "://" not in name or name.startswith("file://")]
     entries: Iterable[dict[str, Any]] = ()
     if local:
-        search = find_jobs(local, question.query, question.reference, question.resize_reference)
+        search = find_jobs(
+            local,
+            question.query,
+            question.reference,
+            question.resize_reference,
+            system_folders=question.system_folders,
+        )
         problems += map(str, search.problems)
-        if own := search.skipped.pop(OWN, 0):
-            logger.warning("skipped %s", skipped_text(Counter({OWN: own})))
-        problems += [f"skipped {skipped_text(Counter({kind: count}))}" for kind, count in search.skipped.items()]
+        problems += skipped_problems(search.skipped)
         entries = (_local_entry(path_of(job.image), job.reference) for job in search.jobs)
         yield from ({"kind": "images", "entries": part} for part in _cut(entries, images))
     for name in (name for name in names if name not in local):
         if question.reference:
             raise UserError(f"{name}: --reference works for local images only; name references in a table")
-        part = [
-            {"image": image, "size": info.get("size") or 0, "stamp": stamp_of(info)}
-            for image, info in images_below(name)
-        ]
+        skipped = Counter[str]()
+        found = images_below(name, skipped, system_folders=question.system_folders)
+        part = [{"image": image, "size": info.get("size") or 0, "stamp": stamp_of(info)} for image, info in found]
+        problems += skipped_problems(skipped)
         if not part:
             problems.append(f"{name}: no image found; check the address")
         yield from ({"kind": "images", "entries": entries} for entries in _cut(part, images))

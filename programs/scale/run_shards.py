@@ -18,7 +18,7 @@ from agenticiqa.programs.batch.plan_run import refuse_other_settings
 from agenticiqa.programs.batch.results_file import locked_by
 from agenticiqa.programs.data_sets.kinds import BrokenDataSet
 from agenticiqa.programs.errors import UserError
-from agenticiqa.programs.images.finding import skipped_text
+from agenticiqa.programs.images.finding import skipped_problems
 from agenticiqa.programs.images.own import RUN, run_folder
 from agenticiqa.programs.scale.names import LOCK, PLAN, SUCCESS
 from agenticiqa.programs.scale.open_shard import first_images, jobs_of
@@ -142,8 +142,7 @@ def run_shards(
             skipped.update(stamp.skipped if stamp else {})
             if stamp and not stamp.images:
                 problems.append(f"{shard.file}: expected images in this file, found none")
-        if skipped:
-            problems.append(f"skipped {skipped_text(skipped)}")
+        problems += skipped_problems(skipped)
         if not result.todo and all(shard.limit is None for shard in planned):
             _write_success(folder, {**result.figures, "fingerprint": fingerprint})
         return result

@@ -319,3 +319,21 @@ def test_an_address_that_is_unreachable_fails_alone(
         said = capsys.readouterr()
         assert "1.png" in said.err + said.out
         assert "could not be read in 3 tries (TimeoutError: no answer)" in said.err + said.out
+
+
+@pytest.mark.parametrize("place", ["album", "a.tar", "memory://nas/album"])
+@pytest.mark.parametrize("options", [(), ("--parquet", "out")], ids=["lines", "shards"])
+def test_system_folders_are_left_out_unless_asked_for(
+    album: Path, capfd: pytest.CaptureFixture[str], place: str, options: tuple[str, ...]
+) -> None:
+    files = {"0.png": png(9), "#recycle/1.png": png(20), "sub/@eaDir/2.png/XL.png": png(30)}
+    write_tar(Path("a.tar"), files)
+    for name, content in files.items():
+        Path("album", name).parent.mkdir(parents=True, exist_ok=True)
+        Path("album", name).write_bytes(content)
+        fsspec.filesystem("memory").pipe(f"/nas/album/{name}", content)
+    assert main(["assess", place, *options, "--limit", "9"]) == 0
+    assert "2 images in system folders (--system-folders assesses them)" in capfd.readouterr().err
+    more = ("--parquet", "out2") if options else ()
+    assert main(["assess", place, "--system-folders", *more]) == 0
+    assert "system" not in capfd.readouterr().err

@@ -132,3 +132,24 @@ def test_find_images_logs_the_skipped_files(tmp_path: Path, caplog: pytest.LogCa
     with caplog.at_level(logging.WARNING):
         assert find_images([tmp_path]) == [tmp_path / "a.png"]
     assert "skipped 1 .dng" in caplog.text
+
+
+SYSTEM = ["@eaDir/a.jpg/XL.jpg", "#recycle/b.jpg", "$RECYCLE.BIN/S-1/c.png", "__MACOSX/d.png", "sub/.Trash-1000/e.png"]
+SYSTEM += [".thumbnails/f.png", "Catalog Previews.lrdata/0/g.jpg", "P.photoslibrary/resources/derivatives/h.jpeg"]
+PHOTOS = ["a.jpg", "P.photoslibrary/originals/0/h.heic.jpg", "Resources/i.png", "recycling/j.png", "previews/k.png"]
+
+
+def test_images_in_system_folders_are_counted_unless_asked_for_or_named(tmp_path: Path) -> None:
+    touch(tmp_path, *SYSTEM, *PHOTOS, ".hidden/l.png", "#recycle/old.tar")
+    found = search_images([tmp_path])
+    assert [*found.images] == sorted(tmp_path / name for name in PHOTOS)
+    assert skipped_text(found.skipped) == "8 images in system folders (--system-folders assesses them)"
+    assert {*find_images([tmp_path], system_folders=True)} == {tmp_path / name for name in SYSTEM + PHOTOS}
+    (library,) = find_images([tmp_path / "P.photoslibrary"])
+    assert library.name == "h.heic.jpg"
+    named = [tmp_path / "#recycle", tmp_path / "P.photoslibrary" / "resources" / "derivatives"]
+    assert [path.name for path in find_images(named)] == ["b.jpg", "h.jpeg"]
+    matching = search_images([tmp_path / "**" / "*.jp*g"])
+    assert {path.name for path in matching.images} == {"a.jpg", "h.heic.jpg"}
+    assert sum(matching.skipped.values()) == 5
+    assert [path.name for path in find_images([tmp_path / "#recycle" / "*.jpg"])] == ["b.jpg"]

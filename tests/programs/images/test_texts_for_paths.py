@@ -4,7 +4,6 @@ import base64
 import csv
 import io
 import json
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +16,7 @@ from agenticiqa.programs.batch.find_jobs import read_jobs
 from agenticiqa.programs.errors import ImageError, UserError
 from agenticiqa.programs.images import load
 from agenticiqa.programs.images.files import make_folder
-from agenticiqa.programs.images.finding import files_below, search_images
+from agenticiqa.programs.images.finding import search_images
 from agenticiqa.programs.images.loading import size_of
 from agenticiqa.programs.images.named_files import NamedFiles
 
@@ -94,9 +93,9 @@ def test_deep_folders_are_made_and_searched_without_recursion(tmp_path: Path, mo
     make_folder(deep)
     (deep / "x.png").touch()
     Path("link").symlink_to("a")
-    skipped = Counter[str]()
-    assert [*files_below(Path(), skipped)] == [(deep / "x.png", ".png")]
-    assert skipped == {"linked folder": 1}
+    found = search_images([Path()])
+    assert found.images == [deep / "x.png"]
+    assert found.skipped == {"linked folder": 1}
     (deep / "x.png").unlink()
     while deep.parts:  # shutil.rmtree is recursive, too
         deep.rmdir()
