@@ -1,11 +1,17 @@
-"""Open files that users name: only regular files, up to a size, so that no file takes all memory or never ends."""
+"""Open files that users name, up to a size, so that no file takes all memory or never ends.
+
+These are regular files. A text that is read as a whole may also be a pipe, such as ``<(...)`` in a shell.
+"""
 
 import errno
 import io
 import os
+import select
 import stat
+import sys
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, BinaryIO, TextIO
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -13,6 +19,8 @@ if TYPE_CHECKING:
 MOST_BYTES = 2**29  # bytes of an image or a table, 512 MiB
 MOST_PLAIN_BYTES = 640 * 2**20  # bytes of an image without compression: 205 million pixels of 3 bytes
 MOST_TEXT_BYTES = 2**26  # bytes of another file that is read as a whole, 64 MiB
+STDIN = "-"  # as the name of a file
+WRITER_WAIT = 0.2  # seconds until a pipe has a writer, which a shell starts with the command
 MOST_YAML_BYTES = 2**20  # bytes, 1 MiB: the parser takes 40 s for them
 
 
@@ -51,16 +59,46 @@ def open_text(path: str | os.PathLike[str], *, newline: str | None = None) -> Te
 
 
 def read_regular(path: str | os.PathLike[str], most: int = MOST_TEXT_BYTES) -> bytes:
-    """Return the bytes of a regular file. Raises as ``open_regular``."""
+    """Return the bytes of a regular file or a pipe. Raises as ``open_regular``, and UnusableFile for an empty pipe."""
+    if stat.S_ISFIFO(os.stat(path).st_mode):
+        with _opened_pipe(path) as pipe:
+            return read_stream(pipe, os.fspath(path), most)
     with open_regular(path, most) as file:
         return file.read()
 
 
+def read_stream(stream: BinaryIO, name: str, most: int = MOST_TEXT_BYTES) -> bytes:
+    """Return the bytes of a pipe or of stdin. Raises UnusableFile if it is empty or longer.
+
+    An empty one has probably been read before.
+    """
+    data = stream.read(most + 1)
+    if not data:
+        raise UnusableFile(errno.EINVAL, "it is empty; a pipe can be read only once", name)
+    if len(data) > most:
+        raise UnusableFile(errno.EFBIG, f"it has more than {most} bytes; at most {most} are read", name)
+    return data
+
+
+def _opened_pipe(path: str | os.PathLike[str]) -> BinaryIO:
+    """Open a pipe for reading. Raises UnusableFile for one without a writer, which would never end."""
+    pipe = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    is_ready = select.select([pipe], [], [], WRITER_WAIT)[0]
+    with suppress(BlockingIOError):  # raised if there is a writer, but nothing was written
+        if not is_ready and not os.read(pipe, 1):
+            os.close(pipe)
+            raise UnusableFile(errno.EINVAL, "it is a pipe without a writer, not a regular file", os.fspath(path))
+    os.set_blocking(pipe, True)
+    return os.fdopen(pipe, "rb")
+
+
 def text_of_yaml(path: Path, shipped: "Traversable") -> str | None:
-    """Return the text of a user's YAML file, else of the shipped one; ``None`` if there is neither.
+    """Return the text of a user's YAML file, or of stdin (``-``), else of the shipped one; ``None`` if there is none.
 
     Raises as ``open_regular``, and UnicodeDecodeError.
     """
+    if str(path) == STDIN:
+        return read_stream(sys.stdin.buffer, "<stdin>", MOST_YAML_BYTES).decode("utf-8")
     if not os.path.isfile(path) and shipped.is_file():
         return shipped.read_text(encoding="utf-8")
     return read_text(path, MOST_YAML_BYTES) if os.path.exists(path) else None

@@ -10,7 +10,9 @@ import tarfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from itertools import repeat
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -24,6 +26,7 @@ from agenticiqa.programs.data_sets.tables import RowImage, beside, describe_tabl
 from agenticiqa.programs.data_sets.tars import images_in_tar
 from agenticiqa.programs.errors import ImageError, UserError
 from agenticiqa.programs.images import ImageSource, name_of
+from agenticiqa.programs.images.named_files import NamedFiles
 from agenticiqa.programs.images.tables import BESIDE_IMAGE, NoImage, image_column
 from agenticiqa.programs.questions.options import OptionsArgument
 
@@ -82,7 +85,9 @@ def jobs_in_table(
             name = f"{file}#{number}"
             image = image_in(file, name, cells[column]) if is_read else RowImage(name, file, column, number)
             try:
-                yield job_of(_beside_table(file, row_of_cells({**cells, column: name}, column)), question, image)
+                yield job_of(
+                    _with_places(row_of_cells({**cells, column: name}, column), partial(beside, file)), question, image
+                )
             except UserError as error:
                 yield Job(NoImage(name, str(error)))
 
@@ -92,10 +97,13 @@ def entries_in_list(file: str, column: str | None = None) -> Iterator[dict[str, 
 
     Raises UserError for a file that cannot be read, and for an invalid row with its place.
     """
+    place_of = partial(beside, file) if "://" in file else NamedFiles(file, Path(file).parent).listed
     with opened(file):
         fs, path = open_place(file)
         with fs.open(path, "rb") as content:
-            yield from (_from_csv(file, content, column) if kind_of(file) == LISTS[0] else _from_lines(file, content))
+            read = _from_csv(file, content, column) if kind_of(file) == LISTS[0] else _from_lines(content)
+            for place, row_of in read:
+                yield _at_place(file, place, row_of, place_of)
 
 
 def job_of(entry: Mapping[str, Any], question: SharedQuestion, image: ImageSource | None = None) -> Job:
@@ -137,20 +145,23 @@ def read_to_its_end(file: str) -> Iterator[None]:
         raise BrokenDataSet(text.removeprefix(f"{file}: "), file) from error
 
 
-def _from_csv(name: str, file: Any, column: str | None) -> Iterator[dict[str, Any]]:
+Rows = Iterator[tuple[str, Callable[[], dict[str, Any]]]]  # the place of each row, and a function that reads it
+
+
+def _from_csv(name: str, file: Any, column: str | None) -> Rows:
     try:
         table = read_csv(io.TextIOWrapper(file, "utf-8-sig", newline=""), name)
         chosen = image_column(name, table.columns, column)
         for place, cells in table.rows:
-            yield _at_place(name, place, row_of_cells, cells, chosen)
+            yield place, partial(row_of_cells, cells, chosen)
     except (UnicodeDecodeError, csv.Error) as error:
         raise UserError(f"{name}: cannot be read as a CSV in UTF-8 ({error})") from error
 
 
-def _from_lines(name: str, file: Iterable[bytes]) -> Iterator[dict[str, Any]]:
+def _from_lines(file: Iterable[bytes]) -> Rows:
     for number, line in enumerate(file, 1):
         if line.strip():
-            yield _at_place(name, f"line {number}", _fields_of_line, line)
+            yield f"line {number}", partial(_fields_of_line, line)
 
 
 def _fields_of_line(line: bytes) -> dict[str, Any]:
@@ -158,13 +169,15 @@ def _fields_of_line(line: bytes) -> dict[str, Any]:
     return {key: row[key] for key in (*FIELDS, "options") if row.get(key)}
 
 
-def _at_place(table: str, place: str, row_of: Callable[..., dict[str, Any]], *parts: Any) -> dict[str, Any]:
+def _at_place(
+    table: str, place: str, row_of: Callable[[], dict[str, Any]], place_of: Callable[[str], str]
+) -> dict[str, Any]:
     """Return the entry of a row that ``row_of`` reads; its errors name the place in the table."""
     try:
-        return _beside_table(table, row_of(*parts))
+        return _with_places(row_of(), place_of)
     except UserError as error:
         raise UserError(f"{table}: {place}: {error}") from error
 
 
-def _beside_table(table: str, row: Mapping[str, Any]) -> dict[str, Any]:
-    return {**row, **{key: beside(table, row[key]) for key in ("image", "reference") if key in row}}
+def _with_places(row: Mapping[str, Any], place_of: Callable[[str], str]) -> dict[str, Any]:
+    return {**row, **{key: place_of(row[key]) for key in ("image", "reference") if key in row}}

@@ -8,11 +8,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from textwrap import shorten
 from typing import IO, Any
 
-from agenticiqa.configs.user_files import MOST_BYTES, read_regular
+from agenticiqa.configs.user_files import MOST_BYTES, STDIN, read_regular
 from agenticiqa.programs.batch.csv_table import read_csv
 from agenticiqa.programs.batch.job import Job, SharedQuestion
 from agenticiqa.programs.batch.job_rows import ROW, checked_row, row_of_cells, row_of_line
@@ -21,12 +21,11 @@ from agenticiqa.programs.errors import ImageError, UserError
 from agenticiqa.programs.images import ImageSource, UndecodedImage, find_images, name_of, search_images
 from agenticiqa.programs.images.files import one_line, printable_path
 from agenticiqa.programs.images.finding import Found, is_name_of_image, names_given, skipped_text
+from agenticiqa.programs.images.named_files import NamedFiles, unquoted
 from agenticiqa.programs.images.names import closest, folded
-from agenticiqa.programs.images.sources import MOST_LISTED, is_encoded, local_path, read_source
+from agenticiqa.programs.images.sources import MOST_LISTED, local_path, read_source
 from agenticiqa.programs.images.tables import IMAGE_COLUMNS, image_column
 from agenticiqa.programs.questions.options import OptionsArgument, read_options
-
-STDIN = "-"
 
 
 @dataclass
@@ -137,11 +136,12 @@ def read_jobs(
 ) -> FoundJobs:
     """Make a job for each row of a file; equal rows count once. ``-`` is stdin.
 
-    The file has JSON lines, CSV with a column of images (``column``, if the user named it), or one path per line. A row
-    has ``image``, and may have ``query``, ``options`` (texts, or an object from letters to texts; as JSON in CSV),
-    ``reference`` and ``resize_reference``; other keys are ignored. Paths are relative to the file's folder. The
-    arguments are the defaults for rows that lack a value; ``options`` only for rows that lack ``query``, too. Raises
-    UserError, in one line with file and line number, for a file that cannot be read and for an invalid row.
+    The file or pipe has JSON lines, CSV with a column of images (``column``, if the user named it), or one
+    path per line or before each null character. A row has ``image``, and may have ``query``, ``options`` (texts, or an
+    object from letters to texts; as JSON in CSV), ``reference`` and ``resize_reference``; other keys are ignored. Paths
+    are relative to the file's folder. The arguments are the defaults for rows that lack a value; ``options`` only for
+    rows that lack ``query``, too. Raises UserError, in one line with file and line number, for a file that cannot be
+    read and for an invalid row.
     """
     name = "<stdin>" if file == STDIN else printable_path(file)
     try:
@@ -150,19 +150,19 @@ def read_jobs(
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise UserError(f"{name}: expected JSON lines, CSV or paths, but the file cannot be read ({why})") from error
-    folder = Path() if file == STDIN else Path(file).parent
+    files = NamedFiles(name, Path(file).parent if os.path.isfile(file) else Path())  # not the folder of a pipe
     reference_of = _references(reference)
     result, jobs = FoundJobs(), list[Job]()
-    for place, read in _rows_of(name, folder, text, column):
+    for place, read in _rows_of(name, files.folder, text, column):
         try:
             row = read()
-            image = _beside(folder, row["image"])
+            image = _beside(files, row["image"])
             offered = options if row.get("query") is None else None
             jobs.append(
                 Job(
                     image,
                     query if row.get("query") is None else row["query"],
-                    reference_of(image, None) if row.get("reference") is None else _beside(folder, row["reference"]),
+                    reference_of(image, None) if row.get("reference") is None else _beside(files, row["reference"]),
                     row.get("resize_reference") or resize_reference,
                     offered if row.get("options") in (None, {}) else row["options"],  # {}: a row of results
                 )
@@ -186,15 +186,26 @@ def _rows_of(
     name: str, folder: Path, text: str, named: str | None
 ) -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:
     """Yield the place of each row ("line 3") and a function that reads it. Raises UserError for other files."""
+    if "\0" in text:  # paths of find -print0, which may have line breaks
+        paths = enumerate(filter(None, text.split("\0")), 1)
+        yield from ((f"path {number}", partial(checked_row, {"image": path})) for number, path in paths)
+        return
     lines = text.split("\n")  # splitlines would also split at U+2028, which JSON may contain
     filled = [(f"line {number}", line.rstrip("\r")) for number, line in enumerate(lines, 1) if line.strip()]
     first = filled[0][1].strip() if filled else ""
     if first.startswith(("{", "[")) or not first:
         yield from ((place, partial(row_of_line, line)) for place, line in filled)
-    elif is_name_of_image(first) or os.path.isfile(folder / first):
+    elif _is_path(first) or os.path.isfile(folder / first):
         yield from ((place, partial(checked_row, {"image": line})) for place, line in filled)
     else:
         yield from _csv_rows(name, text.lstrip(), first, named)
+
+
+def _is_path(line: str) -> bool:
+    """Return whether a line of a list is the path of an image; in quotation marks or of Windows, it may have blanks."""
+    path = unquoted(line)
+    is_marked = path != line or "\\" in path or PureWindowsPath(path).drive
+    return is_name_of_image(f"photo{PureWindowsPath(path).suffix}" if is_marked else line)
 
 
 def _csv_rows(
@@ -214,9 +225,9 @@ def _csv_rows(
         raise UserError(f"{name}: {error}") from error
 
 
-def _beside(folder: Path, name: str) -> Path:
-    """Return the file that a row names: a URI, or a path relative to the folder. Raises ImageError if it is missing."""
-    return local_path(name if "://" in name or is_encoded(name) else str(folder / name))
+def _beside(files: NamedFiles, name: str) -> Path:
+    """Return the file that a row names: a URI, or a path relative to the list. Raises ImageError if it is missing."""
+    return local_path(files.listed(name))
 
 
 ReferenceOf = Callable[[ImageSource, Path | None], Path | None]

@@ -511,7 +511,8 @@ class GateOptions(LightOptions, TableOptions):
     image_column: Annotated[str | None, IMAGE_COLUMN] = None
     system_folders: Annotated[bool, SYSTEM_FOLDERS] = False
     policy: Annotated[
-        str | None, Option("--policy FILE", "read the conditions from this YAML file (default: the shipped policy)")
+        str | None,
+        Option("--policy FILE", "read the conditions from this YAML file (-: stdin; default: the shipped policy)"),
     ] = None
     keys: Annotated[Mapping[str, Any], Keys((AdapterKey,))] = field(default_factory=dict)
     json: Annotated[

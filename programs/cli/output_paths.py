@@ -169,7 +169,8 @@ def write_all(outputs: Iterable[Output]) -> list[bool]:
 
 
 def _place(option: str, path: Path, *, is_folder: bool = False, is_page: bool = False, is_needed: bool = True) -> Place:
-    return Place(option, path, Path(os.path.realpath(path)), is_folder, is_page, is_needed)
+    resolved = path if _is_special(path) else Path(os.path.realpath(path))  # that of a pipe is no file
+    return Place(option, path, resolved, is_folder, is_page, is_needed)
 
 
 def _written(args: Arguments, files: Iterable[Path]) -> list[Place]:
@@ -193,6 +194,8 @@ def _places(args: Arguments) -> Iterator[Place]:
         if os.path.isdir(path):
             continue
         if option.writes is Writes.RESULTS:
+            if path.is_fifo():
+                raise UserError(f"{path}: {flag} needs a file, but this is a pipe; write {flag} - | COMMAND")
             yield _place(flag, path.with_name(f"{path.name}.summary.json"))
         if option.writes is Writes.SHEET:
             from agenticiqa.programs.page.thumbnails import folder_beside  # an import of Pillow

@@ -62,6 +62,7 @@ ELSEWHERE = {
     "--format": "--csv",
 }
 
+STDOUT = {"/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"}
 _IMAGE = re.compile(r"\.(jpe?g|png|webp|tiff?|bmp|gif|heic|avif)$", re.IGNORECASE)
 
 
@@ -110,6 +111,8 @@ def parse(argv: Sequence[str], commands: Mapping[str, Command]) -> tuple[Command
             raise UserError(f"{option.flags[0]} must be at least {option.at_least:g}, got {value:g}")
         if value and _names_files(option) and not (option.name == "images" and values.get("parquet")):
             values[option.name] = _existing(option, value)
+        if option.writes and str(value) in STDOUT:
+            values[option.name] = option.type("-")
     fields = {option.name: values[option.name] for option in command.options if not option.key}
     keys = {option.name: values[option.name] for option in command.options if option.key}
     given = {name: value for name, value in keys.items() if value not in (None, "")}
@@ -126,17 +129,21 @@ def _existing(option: Option, value: Any) -> Any:
     """Return the paths that a value stands for, as ``names.expanded`` does.
 
     A name without a path, such as that of a metric or data set, is left as it is; so is one that several files match,
-    unless the option takes several.
+    unless the option takes several. What a pattern finds in system folders is left out later.
     """
     words = [*map(str, value)] if isinstance(value, list) else [str(value)]
     if all(os.path.exists(word) or not {*word} & {*"*?[.", os.sep} for word in words):
         return value
-    from agenticiqa.programs.images.names import expanded  # imports of NumPy and Pillow
+    from agenticiqa.programs.images.finding import in_system_folder  # imports of NumPy and Pillow
+    from agenticiqa.programs.images.names import expanded
 
-    paths = [option.type(path) for word in words for path in expanded(word)]
+    paths: list[str] = []
+    for word in words:
+        found = expanded(word)
+        paths += [word] if found != [word] and any(in_system_folder(path, word) for path in found) else found
     if isinstance(value, list):
-        return paths
-    return paths[0] if len(paths) == 1 else value
+        return [option.type(path) for path in paths]
+    return option.type(paths[0]) if len(paths) == 1 else value
 
 
 def completion(shell: str, commands: Mapping[str, Command]) -> str:

@@ -89,12 +89,12 @@ def write_atomically(
     A file that is not regular (``/dev/null``) is written to, not replaced. Raises OSError, and then leaves no temporary
     file behind.
     """
-    target = Path(os.path.realpath(path))
     content = content.encode() if isinstance(content, str) else content
     parts = [content] if isinstance(content, bytes) else content
-    if target.exists() and not target.is_file():
-        target.write_bytes(b"".join(parts))
+    if os.path.exists(path) and not os.path.isfile(path):
+        Path(path).write_bytes(b"".join(parts))  # not to the resolved path: that of a pipe is no file
         return
+    target = Path(os.path.realpath(path))
     if private:
         make_private(target.parent)
     else:

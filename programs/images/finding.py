@@ -167,7 +167,7 @@ def skipped_text(skipped: Counter[str]) -> str:
 
 def skipped_problems(skipped: Counter[str]) -> list[str]:
     """Return a sentence about the skipped files that were meant to be assessed, and log one about the others."""
-    if expected := Counter({kind: count for kind, count in skipped.items() if kind in EXPECTED}):
+    if expected := Counter({kind: count for kind, count in skipped.items() if count and kind in EXPECTED}):
         logger.warning("skipped %s", skipped_text(expected))
     others = skipped - expected
     return [f"skipped {skipped_text(others)}"] if others else []

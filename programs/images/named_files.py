@@ -1,14 +1,17 @@
-"""Find the files that a table names: beside it, below its folder by a unique name, and by paths of Windows."""
+"""Find the files that a table or list names: beside it, below its folder by a unique name, by paths of Windows."""
 
 import os
+import re
 from functools import partial
 from pathlib import Path, PureWindowsPath
 
-from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.errors import ImageError, UserError
 from agenticiqa.programs.images.finding import files_below
 from agenticiqa.programs.images.names import closest, folded, paths_named
+from agenticiqa.programs.images.sources import is_encoded
 
 SHOWN = 2
+QUOTED = re.compile(r"""(["'])([^"]+)\1""")
 
 
 class NamedFiles:
@@ -57,6 +60,25 @@ class NamedFiles:
             )
         return path
 
+    def listed(self, name: str) -> str:
+        """Return the path or address of a name in a list of images; it may be in quotation marks, or of Windows.
+
+        Raises ImageError for a Windows path that is ambiguous.
+        """
+        if "://" in name or is_encoded(name):
+            return name
+        path = self.folder / name
+        if os.path.exists(path):
+            return str(path)
+        name = unquoted(name)
+        if "\\" not in name and not PureWindowsPath(name).drive:
+            return str(self.folder / name)
+        try:
+            return str(self.find(name))
+        except UserError as error:
+            problem = "several files or rows fit this Windows path; write its path on this machine"
+            raise ImageError(problem, name) from error
+
     def note(self) -> str | None:
         """Return one line about the files that were searched; ``None`` without any."""
         if not self.searched:
@@ -91,6 +113,12 @@ class NamedFiles:
             if files := closest(end, below, partial(_end_of, length)):
                 return files
         return []
+
+
+def unquoted(name: str) -> str:
+    """Return a name without the quotation marks around it, which Windows and ``ls`` add to a copied path."""
+    quoted = QUOTED.fullmatch(name.strip())
+    return quoted[2] if quoted else name
 
 
 def _end_of(length: int, path: Path) -> str:

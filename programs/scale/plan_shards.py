@@ -20,7 +20,7 @@ from agenticiqa.programs.data_sets.places import data_sets_at, images_below, ope
 from agenticiqa.programs.data_sets.tables import describe_table
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import digest
-from agenticiqa.programs.images.finding import skipped_problems
+from agenticiqa.programs.images.finding import IN_SYSTEM_FOLDER, in_system_folder, skipped_problems
 from agenticiqa.programs.images.sources import name_of, path_of
 from agenticiqa.programs.images.tables import image_column
 
@@ -71,9 +71,12 @@ def _parts(
     name: str, question: SharedQuestion, images: int, problems: list[str], column: str | None
 ) -> Iterator[dict[str, Any]]:
     """Yield the fields of the shards of a name."""
-    places = places_named(name)
-    if not places:
+    named = places_named(name)
+    if not named:
         problems.append(f"{name}: no file matches this pattern; check the pattern")
+    is_all = question.system_folders or named == [name]
+    places = [place for place in named if is_all or not in_system_folder(place, name)]
+    problems += skipped_problems(Counter({IN_SYSTEM_FOLDER: len(named) - len(places)}))
     data_sets = {place: data_sets_at(place) for place in places}
     for file in (file for listed in data_sets.values() for file in listed):
         yield from _file(file, images, column)

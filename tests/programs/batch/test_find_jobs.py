@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,9 @@ from typing import Any
 import pytest
 
 from agenticiqa.programs.batch.find_jobs import find_jobs, read_jobs
-from agenticiqa.programs.batch.job import Job, failed_row, failure_text
+from agenticiqa.programs.batch.job import Job, SharedQuestion, failed_row, failure_text
 from agenticiqa.programs.errors import ImageError, ImageNotFound, ToolError, UserError
+from agenticiqa.programs.scale.plan_shards import plan_shards
 
 
 @pytest.fixture
@@ -250,3 +252,61 @@ def test_other_files_are_refused(album: Path, name: str, text: str, words: str) 
     (album / name).write_text(text)
     with pytest.raises(UserError, match=re.escape(f"album/{name}: {words}")):
         read_jobs(f"album/{name}", "Q")
+
+
+PATHS = {
+    "relative": r"set\deep\a b.png",
+    "absolute": r"C:\Users\me\set\deep\a b.png",
+    "copied as path": r'"D:\set\deep\a b.png"',
+    "in quotes": "'set/deep/a b.png'",
+    "with slashes": "C:/data/set/deep/a b.png",
+}
+
+
+@pytest.mark.parametrize("form", ["lines", "list.csv", "list.jsonl"])
+@pytest.mark.parametrize("written", PATHS)
+def test_lists_with_paths_of_windows_and_in_quotes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: str, form: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("here/set/deep").mkdir(parents=True)
+    Path("here/set/deep/a b.png").touch()
+    path, file = PATHS[written], Path("here", form)
+    if form == "lines":
+        file.write_text(f"{path}\n")
+    elif form == "list.jsonl":
+        file.write_text(json.dumps({"image": path}))
+    else:
+        file.write_text("image,note\n{},x\n".format('"' + path.replace('"', '""') + '"'))
+    expected = str(Path("here/set/deep/a b.png"))
+    assert [job.name for job in read_jobs(str(file), "").jobs] == [expected]
+    if form != "lines":
+        (shard,) = plan_shards([str(file)], SharedQuestion("Rate it."), [])
+        assert [entry["image"] for entry in shard.entries] == [expected]
+
+
+def test_an_ambiguous_windows_path_fails_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.png", "one/b.png", "two/b.png"):
+        Path(name).parent.mkdir(exist_ok=True)
+        Path(name).touch()
+    Path("list.txt").write_text("C:\\x\\a.png\nC:\\x\\b.png\nD:\\y\\a.png\nC:\\x\\gone.png\n")
+    found = read_jobs("list.txt", "")
+    assert [job.name for job in found.jobs] == ["a.png"]
+    assert ["several files" in str(problem) for problem in found.problems] == [True, True, False]
+
+
+def test_a_list_of_find_print0_is_read_from_a_pipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = ["a,b.png", "c d\ne.png", '"f".png']
+    for name in names:
+        Path(name).touch()
+    ends = os.pipe()
+    os.write(ends[1], "\0".join([*names, ""]).encode())
+    os.close(ends[1])
+    try:
+        assert [str(job.image) for job in read_jobs(f"/dev/fd/{ends[0]}", "").jobs] == names
+        with pytest.raises(UserError, match="read only once"):
+            read_jobs(f"/dev/fd/{ends[0]}", "")
+    finally:
+        os.close(ends[0])

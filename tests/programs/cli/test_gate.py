@@ -1,6 +1,7 @@
 """``agenticiqa gate``: which photos are refused for which reason; undecodable files are never accepted."""
 
 import html
+import io
 import json
 import os
 from pathlib import Path
@@ -13,7 +14,7 @@ from PIL import Image
 from agenticiqa.eval.cli import main
 from agenticiqa.programs.batch.gate import GateResult
 from agenticiqa.programs.cli.gate import verdicts
-from agenticiqa.programs.cli.status import BELOW
+from agenticiqa.programs.cli.status import BELOW, USAGE
 
 POLICY = """
 min_short_side: 150
@@ -100,3 +101,29 @@ def test_scores_in_the_table_have_four_decimals_as_in_that_of_assess() -> None:
     table = verdicts([GateResult("a.png", measured={"score": 2.33422132831672, "width": 512})])
     assert table.records[0]["score"] == 2.3342
     assert table.records[0]["width"] == 512
+
+
+def test_pipes_are_read_and_written(
+    uploads: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"min_short_side: 150")))
+    ends = os.pipe()
+    photo, pipe = str(uploads / "small.png"), f"/dev/fd/{ends[1]}"
+    try:
+        assert main(["gate", photo, "--policy", "-", "--csv", pipe, "--markdown", "/dev/stdout"]) == BELOW
+        assert b"small.png,false" in os.read(ends[0], 1000)
+        assert "| refused: small |" in capsys.readouterr().out
+        assert main(["assess", photo, "--jsonl", pipe]) == USAGE
+        assert "needs a file, but this is a pipe" in capsys.readouterr().err
+    finally:
+        os.close(ends[0])
+        os.close(ends[1])
+
+
+def test_a_pattern_leaves_out_system_folders(uploads: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (uploads / "@eaDir").mkdir()
+    (uploads / "good.jpg").rename(uploads / "@eaDir" / "good.jpg")
+    _, found = checked(capsys, "uploads/**/*.jpg", "--policy", "policy.yaml")
+    assert found.keys() - {""} == {"low.jpg", "large.jpg", "cut.jpg", "empty.jpg"}
+    _, found = checked(capsys, "uploads/**/*.jpg", "--policy", "policy.yaml", "--system-folders")
+    assert "good.jpg" in found
