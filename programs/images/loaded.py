@@ -2,9 +2,8 @@
 
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from PIL import Image
@@ -24,17 +23,47 @@ FORMS = {"image/png": "PNG", "image/webp": "WebP"}
 LARGEST_WEBP = 16_383  # pixels of a side
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class LoadedImage:
+class _Content:
+    """What an image holds beside its dataclass fields and ``__dict__``, where encoders of objects do not find it."""
+
+    __slots__ = (
+        "assessed_box",
+        "file",
+        "has_doubtful_colors",
+        "jpeg_tables",
+        "keeps_metadata",
+        "memo",
+        "mime",
+        "notes",
+        "pixels",
+        "shown",
+    )
+    pixels: np.ndarray
+    notes: tuple[str, ...]
+    file: bytes | None
+    mime: str
+    keeps_metadata: bool
+    shown: np.ndarray | None
+    has_doubtful_colors: bool
+    jpeg_tables: Mapping[int, Sequence[int]] | None
+    assessed_box: "Box | None"
+    memo: Memo
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class LoadedImage(_Content):
     """One image, decoded once.
 
-    Equality and hash are by identity, so that results can be kept per loaded image.
+    Equality and hash are by identity, so that results can be kept per loaded image. Only the name, the size and the
+    hash are fields, so that JSON, traces and web servers show these, not the file and its pixels.
 
     Attributes:
         source: The name of the given image: the path, or ``<bytes>`` and the like (see ``images.sources``).
+        width: Columns of ``pixels``.
+        height: Rows of ``pixels``.
+        sha256: The hex digest of the bytes as they were given, or of ``data`` for a PIL image or an array.
         pixels: The measured pixels: uint8 RGB, shape (height, width, 3), read-only.
         notes: A sentence for each change that was made.
-        sha256: The hex digest of the bytes as they were given, or of ``data`` for a PIL image or an array.
         file: The bytes of the file, if every viewer shows them alike; else ``None``. A model receives them, without
             their metadata (see ``images.metadata``).
         mime: The media type of the data sent to a model.
@@ -44,47 +73,71 @@ class LoadedImage:
         jpeg_tables: The quantization tables in the header of a JPEG; ``None`` for another file.
         assessed_box: The part to assess (see ``images.borders``), in pixels of the whole image, as the boxes of regions
             are.
-        memo: Results computed from the image; it starts empty, also in a copy made by ``dataclasses.replace`` and after
-            unpickling.
+        memo: Results computed from the image; it starts empty, also in a changed copy and after unpickling.
     """
 
     source: str
-    pixels: np.ndarray
-    notes: tuple[str, ...] = ()
-    sha256: str = ""
-    file: bytes | None = None
-    mime: str = "image/png"
-    keeps_metadata: bool = False
-    shown: np.ndarray | None = None
-    has_doubtful_colors: bool = False
-    jpeg_tables: Mapping[int, Sequence[int]] | None = None
-    assessed_box: "Box | None" = None
-    memo: Memo = field(default_factory=Memo, init=False, repr=False)
+    width: int
+    height: int
+    sha256: str
 
-    def __post_init__(self) -> None:
-        if not self.sha256:
-            given = self.data if self.file is None else self.file
+    def __init__(
+        self,
+        source: str,
+        pixels: np.ndarray,
+        notes: tuple[str, ...] = (),
+        sha256: str = "",
+        file: bytes | None = None,
+        mime: str = "image/png",
+        keeps_metadata: bool = False,
+        shown: np.ndarray | None = None,
+        has_doubtful_colors: bool = False,
+        jpeg_tables: Mapping[int, Sequence[int]] | None = None,
+        assessed_box: "Box | None" = None,
+    ) -> None:
+        values = {
+            "source": source,
+            "width": int(pixels.shape[1]),
+            "height": int(pixels.shape[0]),
+            "sha256": sha256,
+            "pixels": pixels,
+            "notes": notes,
+            "file": file,
+            "mime": mime,
+            "keeps_metadata": keeps_metadata,
+            "shown": shown,
+            "has_doubtful_colors": has_doubtful_colors,
+            "jpeg_tables": jpeg_tables,
+            "assessed_box": assessed_box,
+            "memo": Memo(),
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)  # the class is frozen
+        if not sha256:
+            given = self.data if file is None else file
             object.__setattr__(self, "sha256", hashlib.sha256(given).hexdigest())
 
+    def changed(self, **values: Any) -> "LoadedImage":
+        """Return a copy with other values of these arguments, as ``dataclasses.replace`` does.
+
+        Args:
+            values: Arguments of the class.
+
+        Returns:
+            The copy, with an empty ``memo``.
+        """
+        return LoadedImage(**self.__getstate__() | values)
+
     def __repr__(self) -> str:
-        return f"<LoadedImage {self.source!r}: {self.width}x{self.height}, {self.mime}, {len(self.data)} bytes>"
+        name = f"{self.source!r}: {self.width}x{self.height}, {self.mime}, {len(self.data)} bytes"
+        return f"<LoadedImage {name}, sha256 {self.sha256[:12]}>"
 
-    def __getstate__(self) -> dict[str, object]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}  # no cached base64 and PNG
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("source", "sha256", *_Content.__slots__) if name != "memo"}
 
-    def __setstate__(self, state: dict[str, object]) -> None:
-        self.__dict__.update(state)
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(**state)  # type: ignore[misc]
         self.pixels.setflags(write=False)  # numpy does not keep this
-
-    @property
-    def height(self) -> int:
-        """Rows of ``pixels``."""
-        return int(self.pixels.shape[0])
-
-    @property
-    def width(self) -> int:
-        """Columns of ``pixels``."""
-        return int(self.pixels.shape[1])
 
     @property
     def size(self) -> tuple[int, int]:
@@ -98,19 +151,23 @@ class LoadedImage:
             return self
         left, top, right, bottom = self.assessed_box
         pixels = self.pixels[top:bottom, left:right]
-        return self.memo.once("assessed", lambda: replace(self, pixels=pixels, shown=self._shown, assessed_box=None))
+        return self.memo.once("assessed", lambda: self.changed(pixels=pixels, shown=self._shown, assessed_box=None))
 
-    @cached_property
+    @property
     def data(self) -> bytes:
         """The bytes that a model receives: the file without its metadata, or a PNG or WebP made of the pixels."""
+        return self.memo.once("data", self._to_data)
+
+    def _to_data(self) -> bytes:
         if self.file is None:
             return lossless(self._shown, self.mime.rpartition("/")[2].upper())
         return self.file if self.keeps_metadata else without_metadata(self.file)
 
-    @cached_property
+    @property
     def sent_sha256(self) -> str:
         """The hex digest of ``data``."""
-        return self.sha256 if self.data is self.file else hashlib.sha256(self.data).hexdigest()
+        data = self.data
+        return self.sha256 if data is self.file else self.memo.once("sent", lambda: hashlib.sha256(data).hexdigest())
 
     @property
     def sent(self) -> str:
@@ -173,7 +230,7 @@ class LoadedImage:
 
     def _encoded(self, mime: str) -> "LoadedImage":
         """Return this image as its pixels in that format, the same object each time."""
-        return self.memo.once(("sent as", mime), lambda: replace(self, file=None, mime=mime))
+        return self.memo.once(("sent as", mime), lambda: self.changed(file=None, mime=mime))
 
     def to_send(self, settings: "SentKeys") -> "LoadedImage":
         """Return this image so that a model receives what the settings say.
@@ -185,7 +242,7 @@ class LoadedImage:
             The image with the same ``pixels``; this one if nothing changes.
         """
         keeps = settings.keep_metadata
-        image = self if keeps == self.keeps_metadata else replace(self, keeps_metadata=keeps)
+        image = self if keeps == self.keeps_metadata else self.changed(keeps_metadata=keeps)
         return image.sent_within(settings.max_side)
 
     def sent_within(self, max_side: int | None) -> "LoadedImage":
@@ -203,7 +260,7 @@ class LoadedImage:
         width, height = (max(1, round(side * max_side / longest)) for side in self.size)
         smaller = np.asarray(Image.fromarray(self.pixels).resize((width, height), Image.Resampling.LANCZOS))
         note = f"Models receive a copy of {width}x{height} pixels (max_side); resizing changes the quality."
-        return replace(self, file=None, shown=smaller, mime="image/png", notes=(*self.notes, note))
+        return self.changed(file=None, shown=smaller, mime="image/png", notes=(*self.notes, note))
 
     def with_pixels(self, picture: Image.Image, note: str) -> "LoadedImage":
         """Return this image with other pixels, which a model receives; ``sha256`` stays that of the file.
@@ -215,9 +272,9 @@ class LoadedImage:
         Returns:
             The changed image.
         """
-        return replace(self, file=None, shown=None, mime="image/png", pixels=rgb(picture), notes=(*self.notes, note))
+        return self.changed(file=None, shown=None, mime="image/png", pixels=rgb(picture), notes=(*self.notes, note))
 
-    @cached_property
+    @property
     def base64(self) -> bytes:
         """``data`` as base64."""
-        return b64encode(self.data)
+        return self.memo.once("base64", lambda: b64encode(self.data))

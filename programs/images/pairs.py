@@ -1,7 +1,6 @@
 """Load an image with its reference, check how they match, and align them on request."""
 
 import math
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -78,7 +77,7 @@ def load_checked(
     second = _to_compare(second)
     first, second, check = _compared(first, second, settings.align, resize_reference)
     if check.sentence:
-        first = replace(first, notes=(*first.notes, check.sentence))
+        first = first.changed(notes=(*first.notes, check.sentence))
     return Pair(first.to_send(settings), second.to_send(settings), check)
 
 
@@ -99,7 +98,7 @@ def _compared(
     note = "Resized from {}x{} to the image's {}x{} (Lanczos), and sent to models in this size.".format(
         *reference.size, *image.size
     )
-    image = replace(image, notes=(*image.notes, RESIZED.format(*reference.size, *image.size)))
+    image = image.changed(notes=(*image.notes, RESIZED.format(*reference.size, *image.size)))
     reference = reference.with_pixels(resized, note)
     return image, reference, checked_reference(relate(image, reference), reference)
 
@@ -114,7 +113,7 @@ def _to_compare(image: LoadedImage) -> LoadedImage:
     pixels.setflags(write=False)
     note = REDUCED.format(width, height, *pixels.shape[1::-1], factor, factor)
     sent = image.pixels if image.shown is None else image.shown  # a model receives the given image
-    return replace(image, pixels=pixels, shown=sent, notes=(*image.notes, note))
+    return image.changed(pixels=pixels, shown=sent, notes=(*image.notes, note))
 
 
 def _aligned(

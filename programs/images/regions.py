@@ -6,7 +6,6 @@ A box is (left, top, right, bottom): left and top inside, right and bottom just 
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 
 from agenticiqa.programs.images.loaded import LoadedImage
 from agenticiqa.signatures.types import Box, Boxes
@@ -98,7 +97,7 @@ def crop(image: LoadedImage, box: Box | None, smallest: int = SMALLEST) -> Loade
         return image
     left, top, right, bottom = area
     return image.memo.once(
-        ("crop", area), lambda: replace(image, pixels=image.pixels[top:bottom, left:right], assessed_box=None)
+        ("crop", area), lambda: image.changed(pixels=image.pixels[top:bottom, left:right], assessed_box=None)
     )
 
 

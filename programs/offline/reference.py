@@ -1,7 +1,5 @@
 """Load a pair of image and reference: check it, and align it on request."""
 
-from dataclasses import replace
-
 from agenticiqa.configs.options import ImageSettings
 from agenticiqa.programs.images import ImageSource
 from agenticiqa.programs.images.borders import assessed_part
@@ -25,7 +23,7 @@ def load_assessed(
     pair = load_checked(image, reference, settings, resize_reference=resize_reference)
     check = pair.check
     if reference is None and (part := assessed_part(pair.image.pixels)):
-        return Pair(replace(pair.image, assessed_box=part.box, notes=(*pair.image.notes, part.sentence)))
+        return Pair(pair.image.changed(assessed_box=part.box, notes=(*pair.image.notes, part.sentence)))
     if check is None or pair.reference is None:
         return pair
     if check.sentence:

@@ -94,7 +94,7 @@ def _restored(image: LoadedImage, reference: LoadedImage, box: Box) -> LoadedIma
     rows, columns = slice(max(top - RIM, 0), bottom + RIM), slice(max(left - RIM, 0), right + RIM)
     pixels = image.pixels.copy()
     pixels[rows, columns] = reference.pixels[rows, columns]
-    return replace(image, pixels=pixels)
+    return image.changed(pixels=pixels)
 
 
 def _without_rim(image: LoadedImage, reference: LoadedImage | None, box: Box) -> tuple[LoadedImage, LoadedImage | None]:

@@ -1,10 +1,18 @@
 """The data of a loaded image that a model receives."""
 
-from dataclasses import replace
+import json
+import pickle
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import asdict
+from typing import Any
 
 import numpy as np
+import orjson
 import pytest
 from PIL import Image
+from pydantic import TypeAdapter
+from pydantic_core import to_json
 
 from agenticiqa.programs.images import LoadedImage, load
 from support.distortion_levels import scene
@@ -45,6 +53,33 @@ def test_a_server_without_the_format_receives_the_pixels_as_png(image: LoadedIma
 
 
 def test_the_whole_image_is_sent_although_a_part_is_assessed(image: LoadedImage) -> None:
-    framed = replace(image, file=None, assessed_box=(10, 20, 110, 120))
+    framed = image.changed(file=None, assessed_box=(10, 20, 110, 120))
     assert framed.assessed.size == (100, 100)
     assert np.array_equal(load(framed.assessed.data).pixels, image.pixels), "boxes of a model are in the whole frame"
+
+
+ENCODERS: dict[str, Callable[[LoadedImage], Any]] = {
+    "dataclasses": asdict,
+    "vars": vars,
+    "json": lambda image: json.loads(json.dumps(image, default=vars)),
+    "orjson": lambda image: orjson.loads(orjson.dumps(image)),
+    "pydantic": lambda image: TypeAdapter(Any).dump_python(image, mode="json"),
+    "pydantic JSON": lambda image: json.loads(to_json({"image": image}))["image"],
+}
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_encoders_show_name_size_and_hash(image: LoadedImage, encoder: str) -> None:
+    assert len(image.data) + len(image.base64) > 0, "what is computed later is not shown either"
+    assert image.sent_sha256
+    shown = {"source": image.source, "width": 300, "height": 200, "sha256": image.sha256}
+    assert ENCODERS[encoder](image) == shown
+    assert image.sha256[:12] in repr(image)
+
+
+def test_other_processes_get_the_whole_image(image: LoadedImage) -> None:
+    for copied in (pickle.loads(pickle.dumps(image)), deepcopy(image)):
+        assert copied.data == image.data
+        assert copied.notes == image.notes
+        assert np.array_equal(copied.pixels, image.pixels)
+        assert not copied.pixels.flags.writeable

@@ -7,7 +7,6 @@ import threading
 import time
 import weakref
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 
 import pytest
 
@@ -75,7 +74,7 @@ def test_a_copy_of_a_loaded_image_has_an_empty_memo() -> None:
     image = loaded(scene(32, 32))
     assert image.memo.once("a", lambda: 1) == 1
     for other in (
-        replace(image, source="other"),
+        image.changed(source="other"),
         copy.deepcopy(image),
         pickle.loads(pickle.dumps(image)),
     ):
@@ -87,7 +86,7 @@ def test_a_copy_of_a_loaded_image_has_an_empty_memo() -> None:
 
 def test_kept_results_do_not_outlive_the_image() -> None:
     def kept_of(image: LoadedImage) -> list[weakref.ref[LoadedImage]]:
-        part = image.memo.once("part", lambda: replace(image, source="part"))
+        part = image.memo.once("part", lambda: image.changed(source="part"))
         return [weakref.ref(image), weakref.ref(part)]
 
     ended = kept_of(loaded(scene(32, 32)))
