@@ -129,8 +129,7 @@ class LoadedImage(_Content):
         return LoadedImage(**self.__getstate__() | values)
 
     def __repr__(self) -> str:
-        name = f"{self.source!r}: {self.width}x{self.height}, {self.mime}, {len(self.data)} bytes"
-        return f"<LoadedImage {name}, sha256 {self.sha256[:12]}>"
+        return f"<LoadedImage {self.source!r}: {self.width}x{self.height}, {self.mime}, {len(self.data)} bytes>"
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in ("source", "sha256", *_Content.__slots__) if name != "memo"}

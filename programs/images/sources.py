@@ -63,12 +63,23 @@ LONGEST_NAME = 500  # characters of a path in a message
 MOST_QUOTED = 60  # characters of a longer one, or of an address
 MOST_LISTED = 5  # files that an error lists
 
+SAVED_BY_DSPY = (
+    "The image is a dspy.Image of a form in which DSPy saves bytes and PIL images again, with losses and without their "
+    "orientation. If it was made from these, give them, or the path, instead."
+)
+
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+://|data:", re.IGNORECASE)
 _DATA_URI = re.compile(r"\s*data:", re.IGNORECASE)
 _FILE_URI = re.compile(r"file:/", re.IGNORECASE)
 # Base64 of a JPEG, PNG, GIF, WebP, TIFF, BMP, AVIF or HEIC, by its first bytes; also as Python shows bytes.
 _BASE64 = re.compile(
     r"(b?['\"])?(?=/9j/|iVBORw|R0lGOD|UklGR|SUkq|TU0A|Qk[0-3]|AAAA[\w+/]{2}Z0eX)[\w+/\s-]{40,}={0,2}\s*['\"]?", re.ASCII
+)
+# A JPEG of Pillow's default quality 75, a lossy WebP or an AVIF, without Exif data: as DSPy saves a picture.
+_SAVED_BY_DSPY = re.compile(
+    rb"\xff\xd8\xff\xe0(?!.{,99}Exif\0).{,999}?\xff\xdb\0[\x43\x84]\0\x08\x06\x06\x07\x06\x05\x08\x07"
+    rb"|RIFF.{4}WEBP(VP8 |VP8X.{4}[\x00\x10\x20\x30])|.{4}ftypavi[fs](?!.{,999}Exif)",
+    re.DOTALL,
 )
 _NAMES: dict[type | tuple[type, ...], str] = {
     (bytes, bytearray, memoryview): "<bytes>",
@@ -141,7 +152,9 @@ def read_source(source: ImageSource) -> UndecodedImage:
     name = name_of(source)
     if isinstance(source, np.ndarray):
         return UndecodedImage(name, *from_array(name, source))
-    return UndecodedImage(name, _content(source))
+    content = _content(source)
+    is_doubtful = _is_dspy_image(source) and isinstance(content, bytes) and _SAVED_BY_DSPY.match(content)
+    return UndecodedImage(name, content, (SAVED_BY_DSPY,) if is_doubtful else ())
 
 
 def name_of(source: object) -> str:

@@ -17,6 +17,7 @@ from PIL import Image
 
 from agenticiqa.programs.errors import ImageError, ImageNotFound
 from agenticiqa.programs.images import UndecodedImage, load, name_of, picklable
+from agenticiqa.programs.images.sources import SAVED_BY_DSPY
 
 PHOTO = np.random.default_rng(0).integers(0, 256, (6, 9, 3), dtype=np.uint8)
 
@@ -319,3 +320,24 @@ def test_no_repr_prints_the_bytes() -> None:
 def test_images_are_loaded_without_dspy() -> None:
     code = "import sys, agenticiqa.programs.images; sys.exit('dspy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "WEBP", "PNG"])
+def test_a_picture_that_dspy_saved_again_has_a_note(tmp_path: Path, kind: str) -> None:
+    exif = Image.Exif()
+    exif[274] = 6
+    buffer = io.BytesIO()
+    Image.effect_noise((64, 48), 60).convert("RGB").save(buffer, kind, quality=95, exif=exif)
+    data = buffer.getvalue()
+    (tmp_path / f"a.{kind.lower()}").write_bytes(data)
+    opened = Image.open(io.BytesIO(data))
+    expected = [] if kind == "PNG" else [SAVED_BY_DSPY]
+    for made in (dspy.Image(data), dspy.Image(opened)):
+        assert [note for note in load(made).notes if "dspy" in note] == expected
+    for kept in (
+        data,
+        load(data).to_dspy(),
+        dspy.Image(data_uri(data)),
+        dspy.Image.from_path(str(tmp_path / f"a.{kind.lower()}")),
+    ):
+        assert not [note for note in load(kept).notes if "dspy" in note]
