@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Literal, TypeVar, get_args
 
+from agenticiqa.configs.spelling import SIMILARITY
+
 T = TypeVar("T")
 
 GROUPS = ("distortion", "level", "generator", "split")  # columns of labels by which figures are grouped
@@ -36,6 +38,6 @@ def unknown_text(name: str, known: Iterable[str]) -> str:
     """Return a message about an unknown name: the most similar known names, and all known names."""
     names, wanted = {plain(key): key for key in known}, plain(name)
     similar = [key for key in names if wanted and (key.startswith(wanted) or wanted.startswith(key))]
-    similar = similar or get_close_matches(wanted, names)
+    similar = similar or get_close_matches(wanted, names, cutoff=SIMILARITY)
     suggestion = f" (did you mean {' or '.join(names[key] for key in similar)}?)" if similar else ""
     return f"no data set is named {name!r}{suggestion}; known names: {', '.join(names.values())}"

@@ -62,6 +62,8 @@ ELSEWHERE = {
     "--format": "--csv",
 }
 
+UNQUOTED = "{}: a name with blanks needs quotes: write {}"
+MOST_BLANKS = 12  # blanks in a name that a shell has split
 STDOUT = {"/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"}
 _IMAGE = re.compile(r"\.(jpe?g|png|webp|tiff?|bmp|gif|heic|avif)$", re.IGNORECASE)
 
@@ -104,7 +106,7 @@ def parse(argv: Sequence[str], commands: Mapping[str, Command]) -> tuple[Command
         parser.exit(USAGE)
     command, values = commands[args.command], vars(args)
     if unknown:
-        subparsers[args.command].error(_unexpected(unknown, _flags(command.options)))
+        subparsers[args.command].error(_unexpected(unknown, _flags(command.options), argv))
     for option in command.options:
         value = values[option.name]
         if option.at_least is not None and value is not None and value < option.at_least:
@@ -129,9 +131,12 @@ def _existing(option: Option, value: Any) -> Any:
     """Return the paths that a value stands for, as ``names.expanded`` does.
 
     A name without a path, such as that of a metric or data set, is left as it is; so is one that several files match,
-    unless the option takes several. What a pattern finds in system folders is left out later.
+    unless the option takes several. What a pattern finds in system folders is left out later. Raises UserError for the
+    words of an existing name with blanks.
     """
     words = [*map(str, value)] if isinstance(value, list) else [str(value)]
+    if name := _split_name(words):
+        raise UserError(UNQUOTED.format(name, shlex.quote(name)))
     if all(os.path.exists(word) or not {*word} & {*"*?[.", os.sep} for word in words):
         return value
     from agenticiqa.programs.images.finding import in_system_folder  # imports of NumPy and Pillow
@@ -183,10 +188,12 @@ def _check_options(
             parsers[name].error(_unexpected([word], [*flags, "--help"] if word.startswith("--h") else flags))
 
 
-def _unexpected(words: Sequence[str], known: Sequence[str]) -> str:
+def _unexpected(words: Sequence[str], known: Sequence[str], argv: Sequence[str] = ()) -> str:
     """Return the message for words that the parser did not take, with the known flag that the user probably meant."""
     wrong = [word for word in words if word.startswith("-")]
     if not wrong:
+        if name := _split_name(argv):
+            return UNQUOTED.format(name, shlex.quote(name))
         about = "; a question needs --query, because -q is --quiet" if "--query" in known else ""
         return f"unexpected argument {' '.join(words)!r}{about}"
     name = wrong[0].partition("=")[0]
@@ -195,6 +202,17 @@ def _unexpected(words: Sequence[str], known: Sequence[str]) -> str:
     if (same := ELSEWHERE.get(name)) in known:
         return f"unknown option {name}, did you mean {same}?"
     return f"unknown option {name}{did_you_mean(name, [flag for flag in known if flag.startswith('--')])}"
+
+
+def _split_name(words: Sequence[str]) -> str | None:
+    """Return the name with blanks of an existing file or folder that a shell has split into these words, if any."""
+    for start, first in enumerate(words):
+        name = first
+        for end in range(start + 1, min(start + MOST_BLANKS, len(words))):
+            name = f"{name} {words[end]}"
+            if os.path.exists(name) and not all(map(os.path.exists, words[start : end + 1])):
+                return name
+    return None
 
 
 def _flags(options: Iterable[Option]) -> list[str]:

@@ -1,6 +1,8 @@
 """README and docs/ are executed: every command prints what the page shows, every Python block runs."""
 
 import ast
+import json
+import os
 import re
 import runpy
 import shlex
@@ -175,3 +177,21 @@ def run_python(block: Snippet, namespace: dict[str, Any]) -> None:
             assert repr(value) == expected[1].strip(), f"{block.name}: {ast.unparse(statement)} is {value!r}"
         else:
             exec(compile(ast.Module([statement], []), block.name, "exec"), namespace)
+
+
+def test_the_recipe_that_moves_photos_keeps_each_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (recipe,) = (block for block in snippets(ROOT / "docs" / "albums.md") if "not moved" in block.text)
+    names = ["album/a.jpg", "album/sub/a.jpg", "album/b, c.jpg", str(tmp_path / "d.jpg"), "album/sub/../a.jpg"]
+    rows = [{"image": name, "quality_score": score} for name in names for score in (4.0, 1.5)]  # assessed again
+    rows.append({"image": "album/gone.jpg", "quality_score": 1.0})
+    Path("album/sub").mkdir(parents=True)
+    for name in names:
+        Path(name).write_text(os.path.normpath(name))
+    Path("scores.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    exec(recipe.text, {})
+    moved = {path.read_text() for path in Path("bad").rglob("*.jpg")}
+    assert moved == {os.path.normpath(name) for name in names}
+    assert capsys.readouterr().out == f"not moved: {Path(names[-1])}\nnot moved: album/gone.jpg\n"

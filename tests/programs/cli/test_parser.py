@@ -154,3 +154,28 @@ def test_bash_completes_with_the_script(
     command = ["bash", "-c", COMPLETE, "bash", "./script", "agenticiqa", *words]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)
     assert {word.strip() for word in done.stdout.splitlines()} == completed, done.stderr
+
+
+@pytest.mark.parametrize(
+    "command", ["assess Fotos 2024", "rate Fotos 2024 --out a.html", "gate b.png Fotos 2024 c.png"]
+)
+def test_a_name_that_the_shell_split_is_quoted(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "Fotos 2024").mkdir()
+    (tmp_path / "b.png").touch()
+    try:
+        assert main(command.split()) == 2
+    except SystemExit as end:
+        assert end.code == 2
+    assert "Fotos 2024: a name with blanks needs quotes: write 'Fotos 2024'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("word", ["--duplicates", "--best", "--plot", "--explain", "--plan", "--cite", "--predictions"])
+def test_no_option_is_suggested_that_has_nothing_to_do_with_the_word(
+    word: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for command in ("assess", "evaluate", "tools", "gate"):
+        assert "did you mean" not in ended(capsys, command, word)[2]
+    assert "did you mean" not in ended(capsys, "Fotos")[2]
