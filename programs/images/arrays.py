@@ -8,6 +8,17 @@ from PIL import Image
 BAND = 250_000  # pixels that are converted at a time, few enough for a processor's cache
 
 
+def unused_bits(high: int, depth: int = 16) -> str | None:
+    """Return a note if the highest value, which is not 0, needs at least two bits less than the values have."""
+    bits = high.bit_length()
+    if not 0 < bits <= depth - 2:
+        return None
+    return (
+        f"The values use only {bits} of {depth} bits, so the image is dark. If {bits} bits are their range, "
+        f"multiply them by {2 ** (depth - bits)}."
+    )
+
+
 def rgb(image: Image.Image) -> np.ndarray:
     """Return the pixels as a read-only uint8 array of shape (height, width, 3)."""
     pixels = np.asarray(image if image.mode == "RGB" else image.convert("RGB"))

@@ -21,7 +21,7 @@ from PIL.ExifTags import Base as ExifTag
 from agenticiqa.configs.options import ImageSettings
 from agenticiqa.configs.user_files import MOST_BYTES, MOST_PLAIN_BYTES
 from agenticiqa.programs.errors import ImageError
-from agenticiqa.programs.images.arrays import BAND, rgb
+from agenticiqa.programs.images.arrays import BAND, rgb, unused_bits
 from agenticiqa.programs.images.colors import Conversion, bytes_of, conversion_of
 from agenticiqa.programs.images.extra_formats import format_by_content
 from agenticiqa.programs.images.files import one_line
@@ -213,6 +213,8 @@ def decode(name: str, image: Image.Image, max_pixels: int, *, frames: bool = Tru
         upright, turn = _upright(image, notes)
         lossless = _lossless(upright, conversion, notes)
         as_it_is = as_it_is and turn == 1 and image.info.get(MENDED_KEY) is None and not _is_transparent(lossless)
+        if not conversion.by_code:
+            notes += filter(None, [_unused_range(image, lossless, is_deep=is_deep)])
         pixels = _measured(lossless, conversion, notes)
     except Exception as error:  # decoders raise almost anything on damaged bytes
         advice = CONVERTER if is_inner else "get the file again"
@@ -385,6 +387,17 @@ def _lossless(image: Image.Image, conversion: Conversion, notes: list[str]) -> I
             notes.append("CMYK was converted to RGB without a color profile.")
     mode = "RGBA" if image.has_transparency_data else "L" if image.mode in {"1", "L"} else "RGB"
     return image if image.mode == mode else image.convert(mode)
+
+
+def _unused_range(image: Image.Image, lossless: Image.Image, *, is_deep: bool) -> str | None:
+    """Return a note about 16-bit values that use a small part of their range, such as 12 bits of a camera."""
+    if lossless.mode == "I;16":
+        return unused_bits(int(np.asarray(lossless).max()))
+    if not is_deep or image.format not in {"PNG", "TIFF"}:  # values of other formats have the range of the file
+        return None
+    extrema = [lossless.getchannel(channel).getextrema()[1] for channel in lossless.getbands() if channel != "A"]
+    high = int(max(extrema))  # of the upper 8 bits
+    return unused_bits(high * 256) if high else None
 
 
 def _measured(image: Image.Image, conversion: Conversion, notes: list[str]) -> np.ndarray:

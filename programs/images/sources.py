@@ -49,6 +49,7 @@ from pybase64 import b64decode
 
 from agenticiqa.configs.user_files import MOST_BYTES, MOST_PLAIN_BYTES, open_regular
 from agenticiqa.programs.errors import ImageError, ImageNotFound
+from agenticiqa.programs.images.arrays import unused_bits
 from agenticiqa.programs.images.decoding import DEEP_COLOR, most_bytes, refuse, refuse_other_beginning
 from agenticiqa.programs.images.files import printable_path
 from agenticiqa.programs.images.loaded import LoadedImage
@@ -63,6 +64,9 @@ LONGEST_NAME = 500  # characters of a path in a message
 MOST_QUOTED = 60  # characters of a longer one, or of an address
 MOST_LISTED = 5  # files that an error lists
 
+LEAST_WHITE = 0.25  # highest float below which a range other than 0..1 is probable
+LOW_FLOATS = f"No value is above {LEAST_WHITE} of 1, so the image is dark. If their range is smaller, scale it to 0..1."
+MASKED = "The mask of the array was ignored: masked values were assessed, too. Crop the image, or fill them."
 SAVED_BY_DSPY = (
     "The image is a dspy.Image of a form in which DSPy saves bytes and PIL images again, with losses and without their "
     "orientation. If it was made from these, give them, or the path, instead."
@@ -376,12 +380,20 @@ def from_array(name: str, array: np.ndarray[Any, Any]) -> tuple[Image.Image, tup
     ``name`` is for messages. Raises ImageError for an array that the conventions above do not cover.
     """
     _check_shape(name, array.shape)
+    masked = (MASKED,) if np.ma.is_masked(array) else ()
+    array = np.asarray(array)
+    colors = array[..., :3] if array.ndim == 3 else array
     if array.dtype == np.uint8:
-        return _image(array, np.uint8), ()
+        return _image(array, np.uint8), masked
     if array.dtype.kind == "u" and array.dtype.itemsize == 2:
-        return (_image(array, np.uint16), ()) if array.ndim == 2 else (_image(array >> 8, np.uint8), (DEEP_COLOR,))
+        if array.ndim == 2:  # decoding notes a part of the range
+            return _image(array, np.uint16), masked
+        unused = unused_bits(int(colors.max(initial=0)))
+        return _image(array >> 8, np.uint8), tuple(filter(None, (*masked, DEEP_COLOR, unused)))
     if array.dtype.kind == "f":
-        return _image(np.rint(_checked_floats(name, array) * 255), np.uint8), (FLOATS,)
+        values = _checked_floats(name, array)
+        low = (LOW_FLOATS,) if 0 < colors.max(initial=0) < LEAST_WHITE else ()
+        return _image(np.rint(values * 255), np.uint8), (*masked, FLOATS, *low)
     refuse(name, f"expected an array of uint8, uint16 or floats in 0..1, got {array.dtype}; {_hint(array)}")
 
 

@@ -3,8 +3,10 @@
 import base64
 import io
 import pickle
+import struct
 import subprocess
 import sys
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,7 @@ from PIL import Image
 
 from agenticiqa.programs.errors import ImageError, ImageNotFound
 from agenticiqa.programs.images import UndecodedImage, load, name_of, picklable
-from agenticiqa.programs.images.sources import SAVED_BY_DSPY
+from agenticiqa.programs.images.sources import LOW_FLOATS, MASKED, SAVED_BY_DSPY
 
 PHOTO = np.random.default_rng(0).integers(0, 256, (6, 9, 3), dtype=np.uint8)
 
@@ -341,3 +343,40 @@ def test_a_picture_that_dspy_saved_again_has_a_note(tmp_path: Path, kind: str) -
         dspy.Image.from_path(str(tmp_path / f"a.{kind.lower()}")),
     ):
         assert not [note for note in load(kept).notes if "dspy" in note]
+
+
+def deep_png(values: np.ndarray) -> bytes:
+    """Return a PNG with 16-bit samples, gray or RGB."""
+    height, width = values.shape[:2]
+    rows = b"".join(b"\0" + row.astype(">u2").tobytes() for row in values)
+    header = struct.pack(">IIBBBBB", width, height, 16, 0 if values.ndim == 2 else 2, 0, 0, 0)
+    chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(rows)), (b"IEND", b""))
+    parts = [struct.pack(">I", len(x)) + kind + x + struct.pack(">I", zlib.crc32(kind + x)) for kind, x in chunks]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
+
+
+LINEAR = np.linspace(0, 1, 48 * 3).reshape(6, 8, 3)
+FORMS: dict[str, Callable[[np.ndarray], Any]] = {
+    "gray array": lambda values: values[..., 0],
+    "color array": lambda values: values,
+    "array with alpha": lambda values: np.dstack([values, np.full((6, 8), 65535, np.uint16)]),
+    "gray PNG": lambda values: deep_png(values[..., 0]),
+    "color PNG": deep_png,
+    "gray PIL": lambda values: Image.fromarray(values[..., 0]),
+}
+
+
+@pytest.mark.parametrize("bits", [10, 12, 14, 16])
+@pytest.mark.parametrize("form", FORMS)
+def test_values_that_use_a_part_of_16_bits_have_a_note(form: str, bits: int) -> None:
+    notes = load(FORMS[form](np.rint(LINEAR * (2**bits - 1)).astype(np.uint16))).notes
+    expected = [f"use only {bits} of 16 bits"] if bits < 16 else []
+    assert [note[11:][: len(f"use only {bits} of 16 bits")] for note in notes if "The values" in note] == expected
+
+
+def test_dark_floats_and_masked_arrays_have_a_note() -> None:
+    assert LOW_FLOATS in load(LINEAR / 16).notes
+    assert LOW_FLOATS not in load(LINEAR).notes
+    assert LOW_FLOATS not in load(LINEAR * 0).notes
+    assert MASKED in load(np.ma.masked_greater(LINEAR, 0.5)).notes
+    assert MASKED not in load(np.ma.masked_greater(LINEAR, 2)).notes
