@@ -395,9 +395,8 @@ def _unused_range(image: Image.Image, lossless: Image.Image, *, is_deep: bool) -
         return unused_bits(int(np.asarray(lossless).max()))
     if not is_deep or image.format not in {"PNG", "TIFF"}:  # values of other formats have the range of the file
         return None
-    extrema = [lossless.getchannel(channel).getextrema()[1] for channel in lossless.getbands() if channel != "A"]
-    high = int(max(extrema))  # of the upper 8 bits
-    return unused_bits(high * 256) if high else None
+    high = int(np.asarray(lossless.convert("RGB")).max())  # of the upper 8 bits
+    return unused_bits(high * 256)
 
 
 def _measured(image: Image.Image, conversion: Conversion, notes: list[str]) -> np.ndarray:

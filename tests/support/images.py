@@ -1,5 +1,7 @@
-"""Pixels as the program has them: loaded images."""
+"""Pixels as the program has them, loaded images, and PNG files that Pillow cannot write."""
 
+import struct
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -32,3 +34,18 @@ def album_of_squares(folder: Path, images: int) -> Path:
         pixels = random.integers(0, 256, (8, 8, 3), dtype=np.uint8)
         Image.fromarray(pixels).resize((64, 64)).save(folder / f"{number:02}.png")
     return folder
+
+
+def raw_png(width: int, height: int, depth: int, color: int, rows: bytes, extra: tuple[bytes, bytes] | None) -> bytes:
+    """Return a PNG that Pillow cannot write: ``rows`` are unfiltered samples."""
+    stride = len(rows) // height
+    lines = b"".join(b"\0" + rows[i : i + stride] for i in range(0, len(rows), stride)) if stride else b""
+    chunks = [
+        (b"IHDR", struct.pack(">IIBBBBB", width, height, depth, color, 0, 0, 0)),
+        (b"IDAT", zlib.compress(lines)),
+    ]
+    chunks[1:1] = [extra] if extra else []
+    parts = [b"\x89PNG\r\n\x1a\n"]
+    for name, body in [*chunks, (b"IEND", b"")]:
+        parts.append(struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body)))
+    return b"".join(parts)

@@ -25,6 +25,7 @@ from agenticiqa.programs.errors import ImageError, ImageNotFound
 from agenticiqa.programs.images import LoadedImage, load, load_pair
 from agenticiqa.programs.images.pairs import load_checked
 from agenticiqa.programs.images.sources import CHUNK
+from support.images import raw_png
 
 RNG = np.random.default_rng(0)
 PHOTO = RNG.integers(0, 256, (6, 9, 3), dtype=np.uint8)
@@ -54,21 +55,6 @@ def sent(loaded: LoadedImage) -> tuple[str, bytes]:
     """Return mime type and bytes of the data URI that DSPy puts into a request."""
     header, content = loaded.to_dspy().url.split(",", 1)
     return header.removeprefix("data:").removesuffix(";base64"), base64.b64decode(content, validate=True)
-
-
-def raw_png(width: int, height: int, depth: int, color: int, rows: bytes, extra: tuple[bytes, bytes] | None) -> bytes:
-    """Return a PNG that Pillow cannot write: ``rows`` are unfiltered samples."""
-    stride = len(rows) // height
-    lines = b"".join(b"\0" + rows[i : i + stride] for i in range(0, len(rows), stride)) if stride else b""
-    chunks = [
-        (b"IHDR", struct.pack(">IIBBBBB", width, height, depth, color, 0, 0, 0)),
-        (b"IDAT", zlib.compress(lines)),
-    ]
-    chunks[1:1] = [extra] if extra else []
-    parts = [b"\x89PNG\r\n\x1a\n"]
-    for name, body in [*chunks, (b"IEND", b"")]:
-        parts.append(struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body)))
-    return b"".join(parts)
 
 
 def exif(orientation: int) -> Image.Exif:

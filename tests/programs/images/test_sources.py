@@ -3,10 +3,8 @@
 import base64
 import io
 import pickle
-import struct
 import subprocess
 import sys
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +18,7 @@ from PIL import Image
 from agenticiqa.programs.errors import ImageError, ImageNotFound
 from agenticiqa.programs.images import UndecodedImage, load, name_of, picklable
 from agenticiqa.programs.images.sources import LOW_FLOATS, MASKED, SAVED_BY_DSPY
+from support.images import raw_png
 
 PHOTO = np.random.default_rng(0).integers(0, 256, (6, 9, 3), dtype=np.uint8)
 
@@ -347,12 +346,9 @@ def test_a_picture_that_dspy_saved_again_has_a_note(tmp_path: Path, kind: str) -
 
 def deep_png(values: np.ndarray) -> bytes:
     """Return a PNG with 16-bit samples, gray or RGB."""
-    height, width = values.shape[:2]
-    rows = b"".join(b"\0" + row.astype(">u2").tobytes() for row in values)
-    header = struct.pack(">IIBBBBB", width, height, 16, 0 if values.ndim == 2 else 2, 0, 0, 0)
-    chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(rows)), (b"IEND", b""))
-    parts = [struct.pack(">I", len(x)) + kind + x + struct.pack(">I", zlib.crc32(kind + x)) for kind, x in chunks]
-    return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
+    return raw_png(
+        values.shape[1], values.shape[0], 16, 0 if values.ndim == 2 else 2, values.astype(">u2").tobytes(), None
+    )
 
 
 LINEAR = np.linspace(0, 1, 48 * 3).reshape(6, 8, 3)
