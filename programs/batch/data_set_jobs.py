@@ -5,6 +5,7 @@ A missing image is also a job, which fails with the reason, so that each image h
 
 import csv
 import io
+import logging
 import os
 import tarfile
 from collections import Counter
@@ -29,6 +30,8 @@ from agenticiqa.programs.images import ImageSource, name_of
 from agenticiqa.programs.images.named_files import NamedFiles
 from agenticiqa.programs.images.tables import BESIDE_IMAGE, NoImage, image_column
 from agenticiqa.programs.questions.options import OptionsArgument
+
+logger = logging.getLogger(__name__)
 
 
 def jobs_in(file: str, question: SharedQuestion, skipped: Counter[str], column: str | None = None) -> Iterator[Job]:
@@ -97,13 +100,16 @@ def entries_in_list(file: str, column: str | None = None) -> Iterator[dict[str, 
 
     Raises UserError for a file that cannot be read, and for an invalid row with its place.
     """
-    place_of = partial(beside, file) if "://" in file else NamedFiles(file, Path(file).parent).listed
+    files = NamedFiles(file, Path(file).parent)
+    place_of = partial(beside, file) if "://" in file else files.listed
     with opened(file):
         fs, path = open_place(file)
         with fs.open(path, "rb") as content:
             read = _from_csv(file, content, column) if kind_of(file) == LISTS[0] else _from_lines(content)
             for place, row_of in read:
                 yield _at_place(file, place, row_of, place_of)
+    if note := files.note():
+        logger.warning("%s: %s", file, note)
 
 
 def job_of(entry: Mapping[str, Any], question: SharedQuestion, image: ImageSource | None = None) -> Job:

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import logging
 import os
 import sys
 from collections import Counter
@@ -26,6 +27,8 @@ from agenticiqa.programs.images.names import closest, folded
 from agenticiqa.programs.images.sources import MOST_LISTED, local_path, read_source
 from agenticiqa.programs.images.tables import IMAGE_COLUMNS, image_column
 from agenticiqa.programs.questions.options import OptionsArgument, read_options
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass
@@ -171,6 +174,8 @@ def read_jobs(
             result.problems.append(error)
         except UserError as error:
             raise UserError(f"{name}: {place}: {error}") from error
+    if note := files.note():
+        logger.warning("%s: %s", name, note)
     result.jobs = list(dict.fromkeys(jobs))
     if not result.jobs and not result.problems:
         raise UserError(f"{name}: expected at least one row, such as {ROW}")

@@ -63,7 +63,7 @@ ELSEWHERE = {
 }
 
 UNQUOTED = "{}: a name with blanks needs quotes: write {}"
-MOST_BLANKS = 12  # blanks in a name that a shell has split
+MOST_BLANKS = 8  # blanks in a name that a shell has split
 STDOUT = {"/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"}
 _IMAGE = re.compile(r"\.(jpe?g|png|webp|tiff?|bmp|gif|heic|avif)$", re.IGNORECASE)
 
@@ -206,12 +206,13 @@ def _unexpected(words: Sequence[str], known: Sequence[str], argv: Sequence[str] 
 
 def _split_name(words: Sequence[str]) -> str | None:
     """Return the name with blanks of an existing file or folder that a shell has split into these words, if any."""
-    for start, first in enumerate(words):
-        name = first
-        for end in range(start + 1, min(start + MOST_BLANKS, len(words))):
-            name = f"{name} {words[end]}"
-            if os.path.exists(name) and not all(map(os.path.exists, words[start : end + 1])):
-                return name
+    missing = [place for place, word in enumerate(words) if not os.path.exists(word)]
+    for place in missing:
+        for start in range(max(place - MOST_BLANKS, 0), place + 1):
+            for end in range(place + 1, min(start + MOST_BLANKS, len(words)) + 1):
+                name = " ".join(words[start:end])
+                if end - start > 1 and os.path.exists(name):
+                    return name
     return None
 
 

@@ -62,8 +62,7 @@ def images_in_tar(
 
     With ``at_once``, the content is read in the same pass, so that a file at an address is downloaded once. ``skipped``
     counts images that cannot be assessed, as ``images.finding`` does in folders, and those in system folders, without
-    ``system_folders``. Raises OSError, and TarError for a
-    file that is damaged or cut short, after its readable images.
+    ``system_folders``. Raises OSError, and TarError for a file that is damaged or cut short, after its readable images.
     """
     if PACKED_TAR.search(name):
         raise ImageError("compressed tar files are not read; decompress it first, for example with gunzip", name)

@@ -285,13 +285,16 @@ def test_lists_with_paths_of_windows_and_in_quotes(
         assert [entry["image"] for entry in shard.entries] == [expected]
 
 
-def test_an_ambiguous_windows_path_fails_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_ambiguous_windows_path_fails_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("a.png", "one/b.png", "two/b.png"):
         Path(name).parent.mkdir(exist_ok=True)
         Path(name).touch()
     Path("list.txt").write_text("C:\\x\\a.png\nC:\\x\\b.png\nD:\\y\\a.png\nC:\\x\\gone.png\n")
     found = read_jobs("list.txt", "")
+    assert "files were found by name below ., such as a.png for C:\\x\\a.png" in caplog.text
     assert [job.name for job in found.jobs] == ["a.png"]
     assert ["several files" in str(problem) for problem in found.problems] == [True, True, False]
 
