@@ -145,7 +145,10 @@ def _existing(option: Option, value: Any) -> Any:
     paths: list[str] = []
     for word in words:
         found = expanded(word)
-        paths += [word] if found != [word] and any(in_system_folder(path, word) for path in found) else found
+        if found != [word] and any(in_system_folder(path, word) for path in found):
+            paths.append(word)
+        else:
+            paths += found
     if isinstance(value, list):
         return [option.type(path) for path in paths]
     return option.type(paths[0]) if len(paths) == 1 else value
