@@ -24,6 +24,8 @@ from typing import Any
 
 LAST_ANSWER = "; the answer was: "
 
+# A class of a pattern: characters that change the order of a text or, as U+2028, its lines.
+REORDERING = "\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
 LONGEST_SHOWN = 2000  # characters of a model's text in an error, a log or a result
 
 

@@ -17,6 +17,7 @@ from agenticiqa.eval.intervals import CONFIDENCE, Interval
 from agenticiqa.eval.metrics import MIN_IMAGES, srcc
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import write_atomically
+from agenticiqa.programs.page.csv_text import csv_text
 
 if TYPE_CHECKING:  # commands without ratings of several people start without pandas
     from pandas import DataFrame
@@ -94,11 +95,11 @@ def merged(title: str, rows: Sequence[Placed], *, keep_all: bool = False) -> tup
 
 def write_mos(path: Path, labels: Sequence[LabeledImage]) -> None:
     """Write the MOS of images as a table with paths relative to its folder. Raises OSError."""
-    from pandas import DataFrame
-
-    rows = [(os.path.relpath(x.image, path.parent), x.mos, x.mos_std, x.raters) for x in labels]
-    table = DataFrame(rows, columns=["image", "mos", "mos_std", "raters"])
-    write_atomically(path, table.to_csv(index=False, float_format="%.6g", lineterminator="\n").encode())
+    rows: list[tuple[str, ...]] = [("image", "mos", "mos_std", "raters")]
+    for label in labels:
+        numbers = ("" if x is None else f"{x:.6g}" for x in (label.mos, label.mos_std, label.raters))
+        rows.append((os.path.relpath(label.image, path.parent), *numbers))
+    write_atomically(path, csv_text(rows, "\n"))
 
 
 def unbiased(ratings: "DataFrame") -> "DataFrame":

@@ -11,10 +11,11 @@ import sys
 from contextvars import ContextVar
 from typing import Any
 
-_REORDERING = "\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
-_CONTROLS = re.compile(rf"[\x00-\x09\x0b-\x1f\x7f-\x9f{_REORDERING}]")
+from agenticiqa.programs.errors import REORDERING
+
+_CONTROLS = re.compile(rf"[\x00-\x09\x0b-\x1f\x7f-\x9f{REORDERING}]")
 LONGEST_MESSAGE = 560  # characters; the note about omitted ones takes up to 40 more
-_NOT_ESCAPED_BY_JSON = re.compile(rf"[\x7f-\x9f{_REORDERING}]")
+_NOT_ESCAPED_BY_JSON = re.compile(rf"[\x7f-\x9f{REORDERING}]")
 
 
 def printable(text: str) -> str:

@@ -19,13 +19,14 @@ from typing import Any
 from platformdirs import user_cache_path
 
 from agenticiqa.configs.user_files import open_regular
+from agenticiqa.programs.errors import REORDERING
 
 logger = logging.getLogger(__name__)
 
 CACHE_VARIABLE = "AGENTICIQA_CACHE"
 HEX_DIGITS = 16  # hex digits of a digest
 
-_UNSEEN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+UNSEEN = rf"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f{REORDERING}]"  # a pattern of Python and JavaScript
 _SURROGATE = re.compile("[\ud800-\udfff]")  # os.fsdecode makes one of each byte that is not UTF-8
 
 
@@ -140,8 +141,11 @@ def printable_path(path: str | bytes | os.PathLike[str]) -> str:
 
 
 def without_controls(text: str) -> str:
-    """Return the text with a blank for each control character (BEL, ESC, ...) except tabs and line breaks."""
-    return _UNSEEN.sub(" ", text)
+    """Return the text with a blank for each control character except tabs and line breaks.
+
+    BEL and ESC are control characters, and so are those that change the order or the lines of a text (U+202E, U+2028).
+    """
+    return re.sub(UNSEEN, " ", text)
 
 
 def one_line(text: str) -> str:

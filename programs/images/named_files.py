@@ -88,10 +88,11 @@ class NamedFiles:
 
     def _path(self, name: str) -> Path:
         path = self.folder / name
-        if "\\" in name and not os.path.isfile(path):
+        paths = paths_named(os.fspath(path))
+        if "\\" in name and not paths:  # it may also be a byte that is not UTF-8, as in caf\xe9.png
             windows = PureWindowsPath(name)
             path = Path(name) if windows.anchor else self.folder.joinpath(*windows.parts)
-        paths = paths_named(os.fspath(path))
+            paths = paths_named(os.fspath(path))
         return Path(paths[0]) if len(paths) == 1 else path
 
     def _fitting(self, name: str) -> list[Path]:

@@ -10,13 +10,23 @@ from pathlib import Path
 from typing import TypeVar
 from unicodedata import normalize
 
+from agenticiqa.programs.images.files import printable_path, without_controls
+
 T = TypeVar("T")
 
+NO_WIDTH = "\\u00ad\\u200b-\\u200d\\u2060-\\u2064\\ufeff"  # for a class of characters in a pattern
+FORMULA = "[=+\\-@＝＋－＠]"  # the beginning of a formula
+GUARD = re.compile(rf"'(?=[\s{NO_WIDTH}]*{FORMULA}|[\t\r\n])")  # what ``page.csv_text`` adds before one
 PATTERN = re.compile(r"[*?\[]")
 
 
 def folded(name: str) -> str:
-    """Return a name in the form in which names are compared: composed, and without case."""
+    """Return a name in the form in which names are compared: composed, without case, and as in a table.
+
+    ``page.csv_text`` writes names without control characters and with an apostrophe before what may be a formula.
+    Readers remove blanks around a cell.
+    """
+    name = without_controls(printable_path(GUARD.sub("", name))).strip()
     return name.lower() if name.isascii() else normalize("NFC", normalize("NFD", name).casefold())
 
 

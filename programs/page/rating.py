@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 from PIL import Image
 
-from agenticiqa.programs.images.files import digest, sha256_of, write_atomically
+from agenticiqa.programs.images.files import UNSEEN, digest, printable_path, sha256_of, write_atomically
 from agenticiqa.programs.images.loading import load_pixels
 from agenticiqa.programs.images.own import encode
+from agenticiqa.programs.page.csv_text import BEFORE_FORMULA
 from agenticiqa.programs.page.ranked_images import SHOWN_BY_BROWSERS
 from agenticiqa.programs.page.render import inline, render
 from agenticiqa.programs.page.sheet import link_to
@@ -117,7 +118,7 @@ def rating_page(order: Sequence[Showing], album: Path, seed: int, page: Path) ->
     }
     shown = [
         {
-            "images": [os.path.relpath(path, album).replace(os.sep, "/") for path in showing.paths],
+            "images": [printable_path(os.path.relpath(path, album).replace(os.sep, "/")) for path in showing.paths],
             "addresses": [addresses[path] for path in showing.paths],
             "practice": showing.is_practice,
             "repeat": showing.repeat,
@@ -125,5 +126,6 @@ def rating_page(order: Sequence[Showing], album: Path, seed: int, page: Path) ->
         for showing in order
     ]
     names = {"title": f"Rate photos: {album.resolve().name}", "album": album.resolve().name}
-    data = {"id": digest([os.path.abspath(album), shown, seed]), "showings": shown}
+    csv = {"unseen": UNSEEN, "beforeFormula": BEFORE_FORMULA}
+    data = {"id": digest([os.path.abspath(album), shown, seed]), "showings": shown, "csv": csv}
     return render("page/rate.html", {**names, **data, "own_style": inline("rate.css"), "script": inline("rate.js")})

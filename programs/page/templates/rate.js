@@ -1,5 +1,5 @@
 "use strict";
-const { id, file, inPairs, showings } = JSON.parse(document.getElementById("data").textContent);
+const { id, file, inPairs, showings, csv } = JSON.parse(document.getElementById("data").textContent);
 const [start, rating, end, stage, place, left, notice] = ["start", "rating", "end", "stage", "place", "left", "notice"]
   .map((name) => document.getElementById(name));
 const KEY = `agenticiqa-rate-${id}`;
@@ -111,11 +111,18 @@ function rows() {
   });
 }
 
+const unseen = new RegExp(csv.unseen, "gu"), beforeFormula = new RegExp(csv.beforeFormula, "gu");
+
+function cell(value) { // as the program writes one
+  if (typeof value !== "string") return `${value}`;
+  const text = value.replace(unseen, " ").replace(beforeFormula, "$&'");
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
 function csvText() {
-  const cell = (value) => (/[",\r\n]/.test(value) ? `"${value.replaceAll('"', '""')}"` : value);
   const heading = inPairs ? ["better", "worse", "rater", "seconds"] : ["image", "mos", "rater", "seconds", "repeat"];
   // Spreadsheets recognize UTF-8 by the mark at the beginning.
-  return `\ufeff${[heading, ...rows()].map((line) => `${line.map(String).map(cell).join(",")}\r\n`).join("")}`;
+  return `\ufeff${[heading, ...rows()].map((line) => `${line.map(cell).join(",")}\r\n`).join("")}`;
 }
 
 function download() {

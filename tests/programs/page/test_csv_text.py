@@ -7,27 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from agenticiqa.eval.labels.own_data import read_labels
+from agenticiqa.programs.batch.find_jobs import read_jobs
 from agenticiqa.programs.cli.main import main
 from agenticiqa.programs.cli.status import OK
 from agenticiqa.programs.page.csv_text import RAW_CSV, csv_text
 from agenticiqa.programs.page.render import render
 from agenticiqa.programs.pictures.canvas import drawable
+from support.odd_names import FORMULAS, HIDDEN, ODD_NAMES
 
-FORMULAS = [
-    "=1+1",
-    "+cmd|' /C calc'!A0",
-    "-2+3",
-    "@SUM(A1)",
-    "\t=1",
-    "\r=1",
-    "\n=1",
-    " =1",
-    "＝1",
-    "＋1",
-    "\nx",
-    "-1.5 dB",
-    "- a",
-]
 PLAIN = [-1.5, "-1.5", "+2e3", "-inf", "-", "1-2", "a=b", "", None, 3, True, 'größer, "x"\ny']
 
 
@@ -44,6 +32,22 @@ def test_formulas_get_an_apostrophe_and_numbers_do_not() -> None:
     assert csv_text([["\x1b]0;owned\x07"]]) == " ]0;owned \r\n"
 
 
+@pytest.mark.parametrize("text", HIDDEN)
+def test_a_formula_behind_a_control_character_gets_an_apostrophe(text: str) -> None:
+    assert cells(csv_text([[text]])) == [HIDDEN[text]]
+
+
+def test_the_files_of_a_table_are_found_by_the_names_that_it_has(tmp_path: Path) -> None:
+    for name in ODD_NAMES:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(name, "utf-8", "surrogateescape")
+    text = csv_text([("image", "mos"), *((name, 3) for name in ODD_NAMES)])
+    (tmp_path / "labels.csv").write_text(text, "utf-8")
+    assert [label.image for label in read_labels(tmp_path / "labels.csv")] == [tmp_path / name for name in ODD_NAMES]
+    jobs = read_jobs(str(tmp_path / "labels.csv"), "q").jobs
+    assert [job.image for job in jobs] == [tmp_path / name for name in ODD_NAMES]
+
+
 def test_raw_cells_are_not_changed() -> None:
     token = RAW_CSV.set(True)
     assert cells(csv_text([[each] for each in [*FORMULAS, "\x1b"]])) == [*FORMULAS, "\x1b"]
@@ -56,7 +60,9 @@ def test_raw_csv_is_an_option_of_a_command(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / f"=1+1{photo.suffix}").write_bytes(photo.read_bytes())
+    token = RAW_CSV.set(False)
     assert main(["measure", "rms-contrast", f"=1+1{photo.suffix}", "--csv", "t.csv", *options]) == OK
+    RAW_CSV.reset(token)
     assert cells((tmp_path / "t.csv").read_text("utf-8-sig"))[1] == f"{guard}=1+1{photo.suffix}"
 
 

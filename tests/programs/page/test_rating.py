@@ -14,13 +14,16 @@ import pytest
 from PIL import Image
 
 from agenticiqa.eval.labels.own_data import read_labels
+from agenticiqa.programs.images.files import printable_path
 from agenticiqa.programs.images.own import is_own
 from agenticiqa.programs.page import rating
+from agenticiqa.programs.page.csv_text import csv_text
 from agenticiqa.programs.page.rating import ScoredPhoto, Showing, address_for, chosen, rating_page, showings
 from support.chromium import Input, needs_chromium, visit
 from support.html_tags import from_elsewhere, read
+from support.odd_names import FORMULAS, HIDDEN, ODD_NAMES
 
-ODD_NAMES = ["a #1.png", "b 100%.png", "c \"quoted\", 'so'.png", "d Ü ß.png", "e <b>&amp;.png", "under/f.png"]
+MARKED_NAMES = ["a #1.png", "b 100%.png", "c \"quoted\", 'so'.png", "d Ü ß.png", "e <b>&amp;.png", "under/f.png"]
 
 
 def album_of(count: int) -> list[ScoredPhoto]:
@@ -121,11 +124,11 @@ def make_page(folder: Path, names: list[str], size: tuple[int, int] = (60, 40), 
 
 
 def test_names_are_escaped_and_nothing_comes_from_elsewhere(tmp_path: Path) -> None:
-    text = make_page(tmp_path, [*ODD_NAMES, "</script><script>alert(1)</script>.png".replace("/", "")]).read_text()
+    text = make_page(tmp_path, [*MARKED_NAMES, "</script><script>alert(1)</script>.png".replace("/", "")]).read_text()
     page = read(text)
     assert (page.tags.count("script"), page.handlers, from_elsewhere(text)) == (2, [], [])
     data = json.loads(text.partition('id="data">')[2].partition("</script>")[0])
-    assert [photo["images"][0] for photo in data["showings"]][:6] == ODD_NAMES
+    assert [photo["images"][0] for photo in data["showings"]][:6] == MARKED_NAMES
     assert data["showings"][1]["addresses"] == ["./album/b%20100%25.png"]
     assert [photo["practice"] for photo in data["showings"]] == [True] + [False] * 7
 
@@ -178,7 +181,7 @@ WAIT = "new Promise((done) => setTimeout(done, 500))"
 @needs_chromium
 @pytest.mark.slow
 def test_keys_rate_photos_and_the_end_downloads_labels(tmp_path: Path) -> None:
-    page = make_page(tmp_path, ["practice.png", *ODD_NAMES])
+    page = make_page(tmp_path, ["practice.png", *MARKED_NAMES])
     down = downloads_to(tmp_path)
     held: list[Input | str] = [("KeyEvent", {"type": "keyDown", "key": "1", "code": "Digit1", "autoRepeat": True})]
     seen = visit(page, down, START, SHOWN, *held, *rated("1", "3+", "5+", "2", "s", "5", "1+", "4"), WAIT, "end.hidden")
@@ -189,7 +192,7 @@ def test_keys_rate_photos_and_the_end_downloads_labels(tmp_path: Path) -> None:
     assert text.startswith("\ufeffimage,mos,rater,seconds,repeat\r\n")
     rows = [*csv.DictReader(io.StringIO(text.removeprefix("\ufeff"), newline=""))]
     expected = [3.5, 5, 2, None, 5, 1.5, 4]
-    names = [*ODD_NAMES, ODD_NAMES[0]]
+    names = [*MARKED_NAMES, MARKED_NAMES[0]]
     assert [(row["image"], float(row["mos"])) for row in rows] == [
         (name, mos) for name, mos in zip(names, expected, strict=True) if mos is not None
     ], "without practice and skipped photos"
@@ -199,6 +202,21 @@ def test_keys_rate_photos_and_the_end_downloads_labels(tmp_path: Path) -> None:
     (tmp_path / "album/labels.csv").write_text(text.rpartition("\r\na #1.png")[0], encoding="utf-8")
     labels = read_labels(tmp_path / "album/labels.csv")
     assert [label.mos for label in labels] == [3.5, 5, 2, 5, 1.5]
+
+
+@needs_chromium
+@pytest.mark.slow
+def test_the_page_writes_cells_as_the_program_does(tmp_path: Path) -> None:
+    texts = [*FORMULAS, *HIDDEN, *ODD_NAMES, 'größer, "x"', "a;b", "x;\t=1"]
+    seen = visit(make_page(tmp_path, ["practice.png", "a.png"]), *(f"cell({json.dumps(text)})" for text in texts))
+    assert [*map(printable_path, seen.values)] == [csv_text([[text, 1]]).removesuffix(",1\r\n") for text in texts]
+
+
+def test_the_page_has_names_that_can_be_read_back(tmp_path: Path) -> None:
+    text = make_page(tmp_path, ["practice.png", "caf\udce9.png"]).read_text()
+    data = json.loads(text.partition('id="data">')[2].partition("</script>")[0])
+    assert data["showings"][1]["images"] == [r"caf\xe9.png"]
+    assert data["showings"][1]["addresses"] == ["./album/caf%E9.png"]
 
 
 @needs_chromium
