@@ -103,7 +103,7 @@ examples:
   agenticiqa rate album/ --out rate.html --pairs                  choose the better one of two photos, 60 times
   agenticiqa calibrate adapter album/labels.csv --out mine.npz    adapt the offline score to your ratings
 
-exit status: 0 the page was written, 1 it was not or some photos have no score, 2 wrong usage
+exit status: 0 the page was written, 1 it was not, 2 wrong usage
 """
 
 

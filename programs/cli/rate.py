@@ -17,7 +17,6 @@ from agenticiqa.programs.cli.status import OK, SOME_FAILED
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images import path_of
 from agenticiqa.programs.images.files import printable_path
-from agenticiqa.programs.images.finding import EXPECTED
 from agenticiqa.programs.page.rating import ScoredPhoto, rating_page, showings
 from agenticiqa.programs.result import Assessment
 from agenticiqa.programs.scale.table import store_at
@@ -27,7 +26,7 @@ COLUMNS = ("image", "quality_score")
 
 
 def run(args: RateOptions) -> int:
-    """Score the album, choose photos and write the page; the exit status says whether all photos have a score."""
+    """Score the album, choose photos and write the page; the exit status says whether it was written."""
     album = printable_path(Path(args.album))
     if not os.path.isdir(args.album):
         raise UserError(f"{album}: expected a folder of photos; name the album")
@@ -48,8 +47,7 @@ def run(args: RateOptions) -> int:
     (is_written,) = write_all([page])
     if is_written:
         print_note(f"Open it in a browser and give {len(order)} answers; at the end, it shows the next steps")
-    is_whole = is_written and not (lacking or inputs.problems or inputs.skipped.keys() - EXPECTED)
-    return OK if is_whole else SOME_FAILED
+    return OK if is_written else SOME_FAILED
 
 
 def _assessed(inputs: FoundJobs, workers: int | None) -> list[Row]:

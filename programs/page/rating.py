@@ -2,6 +2,7 @@
 
 import os
 import random
+import shlex
 from collections.abc import Sequence
 from itertools import combinations, pairwise
 from pathlib import Path
@@ -125,7 +126,15 @@ def rating_page(order: Sequence[Showing], album: Path, seed: int, page: Path) ->
         }
         for showing in order
     ]
-    names = {"title": f"Rate photos: {album.resolve().name}", "album": album.resolve().name}
+    name, file = printable_path(album.resolve().name), "pairs.csv" if len(order[0].paths) == 2 else "labels.csv"
+    place = f"{name}/{file}"
+    names = {
+        "title": f"Rate photos: {name}",
+        "album": name,
+        "file": file,
+        "argument": shlex.quote(f"./{place}" if place.startswith("-") else place),
+        "is_quoted": shlex.quote(place) != place,
+    }
     csv = {"unseen": UNSEEN, "beforeFormula": BEFORE_FORMULA}
     data = {"id": digest([os.path.abspath(album), shown, seed]), "showings": shown, "csv": csv}
     return render("page/rate.html", {**names, **data, "own_style": inline("rate.css"), "script": inline("rate.js")})

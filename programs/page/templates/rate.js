@@ -1,7 +1,8 @@
 "use strict";
 const { id, file, inPairs, showings, csv } = JSON.parse(document.getElementById("data").textContent);
-const [start, rating, end, stage, place, left, notice] = ["start", "rating", "end", "stage", "place", "left", "notice"]
-  .map((name) => document.getElementById(name));
+const [start, rating, end, stage, place, left, notice, nameField, correct] = [
+  "start", "rating", "end", "stage", "place", "left", "notice", "rater", "correct",
+].map((name) => document.getElementById(name));
 const KEY = `agenticiqa-rate-${id}`;
 const USUAL = 8; // seconds for a photo, until the rater has a pace
 const REMINDER = 10; // ratings that are only in the window before the page asks for a download
@@ -95,9 +96,25 @@ function remind() {
   notice.textContent = `This browser keeps no answers. ${unsaved} answers are not downloaded yet: press d or Download.`;
 }
 
+const countOf = (given) => given.filter((each, number) => each?.score != null && !showings[number].practice).length;
+
+// Show whose answers are kept, and whether the name in the field continues or begins.
+function greet() {
+  const kept = [...raters].map(([name, given]) => [name, countOf(given)]).filter(([, count]) => count);
+  const name = nameField.value.trim(), other = kept.at(-1)?.[0], isKnown = kept.some(([one]) => one === name);
+  const keptText = document.getElementById("kept");
+  keptText.hidden = !kept.length;
+  const counts = kept.map(([one, count]) => `${one} ${count} of ${showings.length - practice}`).join(", ");
+  keptText.textContent = `Answers so far in this browser: ${counts}.`;
+  document.querySelector("#begin button").textContent = isKnown ? "Continue" : "Start";
+  correct.hidden = !kept.length || isKnown || !name;
+  correct.textContent = `Correct the name ${other} to ${name}, and continue`;
+  correct.value = other ?? "";
+}
+
 function finish() {
   for (const section of [start, rating, end]) section.hidden = section !== end;
-  const given = answers.filter((each, number) => each.score !== null && !showings[number].practice).length;
+  const given = countOf(answers);
   document.getElementById("summary").textContent = `${rater}, you gave ${given} answer${given === 1 ? "" : "s"}.`;
 }
 
@@ -174,23 +191,34 @@ addEventListener("pointermove", (event) => {
 document.addEventListener("visibilitychange", () => { if (shownAt) shownAt = performance.now(); }); // time in view only
 addEventListener("beforeunload", (event) => { if (!isStored && unsaved) event.preventDefault(); });
 
-document.getElementById("begin").addEventListener("submit", (event) => {
-  event.preventDefault();
-  rater = document.getElementById("rater").value.trim() || "rater";
+function begin() {
+  rater = nameField.value.trim() || "rater";
   const saved = raters.get(rater) ?? [];
   answers = showings.map((_, number) => saved[number] ?? null);
   raters.delete(rater); // it becomes the last one
   store();
   proceed();
+}
+
+document.getElementById("begin").addEventListener("submit", (event) => {
+  event.preventDefault();
+  begin();
+});
+nameField.addEventListener("input", greet);
+correct.addEventListener("click", () => {
+  raters.set(nameField.value.trim(), raters.get(correct.value));
+  raters.delete(correct.value);
+  begin();
 });
 document.getElementById("another").addEventListener("click", () => location.reload());
 try {
   raters = new Map(JSON.parse(localStorage.getItem(KEY)) ?? []);
-  document.getElementById("rater").value = [...raters.keys()].at(-1) ?? "";
+  nameField.value = [...raters.keys()].at(-1) ?? "";
 } catch {
   isStored = false;
 }
 store();
+greet();
 if (!isStored) {
   document.getElementById("memory").textContent = "This browser keeps no answers of local pages, so they are lost if you "
     + "close the window. After each 10 photos, the page asks you to download them (key d).";

@@ -3,8 +3,10 @@
 import csv
 import io
 import json
+import subprocess
 import tracemalloc
 from collections import Counter
+from html import unescape
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -237,6 +239,42 @@ def test_a_reload_continues_and_back_corrects(tmp_path: Path) -> None:
     assert [row[:2] for row in places[4]] == [["a.png", 1.5], ["b.png", 2]]
     other = visit(page, START.replace("Änne", "Ben"), SHOWN, "rows()")
     assert other.values[-1] == [], "another rater begins without ratings"
+
+
+@needs_chromium
+@pytest.mark.slow
+def test_a_reload_shows_the_answers_so_far_and_a_corrected_name_keeps_them(tmp_path: Path) -> None:
+    page = make_page(tmp_path, ["practice.png", "a.png", "b.png", "c.png"])
+    texts = "['#kept', '#begin button', '#correct'].map((name) => document.querySelector(name))"
+    texts += ".map((element) => element.hidden || element.textContent)"
+    named = "nameField.value = '{}'; nameField.dispatchEvent(new Event('input'));".format
+    steps = [texts, named("Nroa"), tap("#begin button"), *rated("1", "4", "2"), ("Page.reload", {}), texts]
+    steps += [named("Nora"), texts, tap("#correct"), SHOWN, PLACE, "[...raters.keys()]", "rows()"]
+    seen = visit(page, *steps)
+    assert seen.errors == []
+    kept = "Answers so far in this browser: Nroa 2 of 4."
+    assert [value for value in seen.values if isinstance(value, list)] == [
+        [True, "Start", True],
+        [kept, "Continue", True],
+        [kept, "Start", "Correct the name Nroa to Nora, and continue"],
+        ["3 of 4", "c.png"],
+        ["Nora"],
+        [["a.png", 4, "Nora", seen.values[-1][0][3], 0], ["b.png", 2, "Nora", seen.values[-1][1][3], 0]],
+    ]
+
+
+@pytest.mark.parametrize("name", ["a b", "$(touch here)", "`touch here`", 'a"b', "it's", "-x", "$HOME", "a;touch here"])
+def test_the_command_to_copy_names_the_file_and_runs_nothing_else(name: str, tmp_path: Path) -> None:
+    order = [Showing((tmp_path / name / "a.png",))]
+    text = rating_page(order, tmp_path / name, 0, tmp_path / "rate.html")
+    command = unescape(text.partition("<pre>agenticiqa ")[2].partition("</pre>")[0])
+    printed = subprocess.run(
+        ["/bin/sh", "-c", rf"printf '%s\n' {command}"], cwd=tmp_path, capture_output=True, text=True
+    )
+    place = f"{'./' if name.startswith('-') else ''}{name}/labels.csv"
+    assert printed.stdout.splitlines() == ["calibrate", "adapter", place, "--out", "mine.npz"]
+    assert not (tmp_path / "here").exists()
+    assert ("Command Prompt" in text) is (name != "-x")
 
 
 @needs_chromium
