@@ -36,7 +36,7 @@ from agenticiqa.eval.metrics import plcc, rmse, srcc
 from agenticiqa.programs.backends.cores import available_cores
 from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.output_paths import check_outputs, refuse_inputs
-from agenticiqa.programs.cli.printable import print_error, print_note, printable
+from agenticiqa.programs.cli.printable import print_error, print_note, print_text
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
 from agenticiqa.programs.errors import ImageError, ToolError, UserError
 from agenticiqa.programs.fusion.interval import NORMAL_QUANTILES
@@ -104,7 +104,7 @@ def run(args: CalibrateAdapterOptions) -> int:
     labels, scenes = given.labels, len(np.unique(given.labels.contents))
     if given.size < FEWEST_LABELS or scenes < FEWEST_CONTENTS:
         needed = f"{FEWEST_LABELS} of {FEWEST_CONTENTS} scenes"
-        print(f"Not saved: {given.size} {given.kind} of {scenes} scenes are too few. Use at least {needed}.")
+        print_text(f"Not saved: {given.size} {given.kind} of {scenes} scenes are too few. Use at least {needed}.")
         return SOME_FAILED
     fit, weights, scores = fit_adapter(labels)
     known = np.flatnonzero(np.isfinite(scores))
@@ -112,7 +112,7 @@ def run(args: CalibrateAdapterOptions) -> int:
     _print_gain(given, tested, scores)
     if not args.save_anyway and (len(known) < FEWEST_LABELS or not helps(tested, scores)):
         enough = "" if labels.pairs else USUALLY_ENOUGH
-        print(
+        print_text(
             f"Not saved: these {given.size} {given.kind} do not clearly improve the scores of held-out images. "
             f"{RULE}. More {given.kind} may help{enough}. To save it nevertheless, add --save-anyway."
         )
@@ -167,27 +167,29 @@ def _about(given: Given, adapted: AdaptedScore) -> dict[str, Any]:
 
 def _print_saved(args: CalibrateAdapterOptions, given: Given, adapted: AdaptedScore) -> None:
     """Print the adapted score, its interval, and a command that uses it."""
-    print(
+    print_text(
         f"Saved {args.out}: adapted score = {adapted.shipped:.2f} x shipped score + a regression fitted to "
         f"{given.size} {given.kind} of {len(given.seen)} images."
     )
     if adapted.spread:
         interval_80 = NORMAL_QUANTILES["80"] * adapted.spread
-        print(f"The 80 % interval is the score +- {interval_80:.2f}, from held-out labels.")
+        print_text(f"The 80 % interval is the score +- {interval_80:.2f}, from held-out labels.")
     album = args.root or args.labels[0]
     album = album if album.is_dir() else album.parent
     command = shlex.join(["agenticiqa", "assess", str(album), "--adapter", str(args.out), "--html", "sheet.html"])
-    print(f'Use it: {command} (in a configuration: "adapter: {args.out}")')
+    print_text(f'Use it: {command} (in a configuration: "adapter: {args.out}")')
 
 
 def _scores(args: CalibrateAdapterOptions) -> Given:
     """Return the scores in tables, with their images, and a digest of them; print what is known about the raters."""
     read = labels_to_fit(args)
     for rater in read.panel.raters:
-        print(printable(f"{rater.name}: {rater.figures}"))
+        print_text(f"{rater.name}: {rater.figures}")
     if (best := read.panel.ceiling).value is not None:
         source = f"{best.n} repeats" if best.n else "the differences between raters"
-        print(f"The highest SRCC that a scorer can reach on these labels is about {best:.2f} (ceiling, from {source}).")
+        print_text(
+            f"The highest SRCC that a scorer can reach on these labels is about {best:.2f} (ceiling, from {source})."
+        )
     if args.mos_out:
         write_mos(args.mos_out, read.labels)
         print_note(f"The MOS of {len(read.labels)} images were written to {args.mos_out}")

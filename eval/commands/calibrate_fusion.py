@@ -24,7 +24,7 @@ from agenticiqa.programs.batch.results_file import ResultsFile, Row
 from agenticiqa.programs.cli.batching import check_batches, print_estimate, print_expected, within_batches
 from agenticiqa.programs.cli.options import config_from, given, limits_from, workers_from
 from agenticiqa.programs.cli.output_paths import check_outputs
-from agenticiqa.programs.cli.printable import print_error
+from agenticiqa.programs.cli.printable import print_error, print_text
 from agenticiqa.programs.cli.sinks import Appending, RunState, assess_into
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
 from agenticiqa.programs.errors import UserError
@@ -50,13 +50,13 @@ def run(args: CalibrateFusionOptions) -> int:
         rows = rated
     fit = fit_rows(rows, {} if args.no_labels else labels, fitted_on=date.today())
     write_fusion_profile(args.out, fit.profile)
-    print(f"{args.out}: {fitted_text(fit)}.")
+    print_text(f"{args.out}: {fitted_text(fit)}.")
     if fit.profile.images < RELIABLE_FROM:
-        print(
+        print_text(
             "With so few images, the result depends strongly on a prior for typical models. Use "
             f"{RELIABLE_FROM} or more images."
         )
-    print(
+    print_text(
         f"To use it, add --fusion {args.out} to commands with --backend {fit.subject.model}, or fusion: {args.out} to "
         "a configuration in which that model gives the score."
     )

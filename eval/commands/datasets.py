@@ -13,6 +13,7 @@ from agenticiqa.eval.tasks.catalog import TASKS
 from agenticiqa.eval.tasks.task import Task, labels_sha256, missing_files, other_files, read_task
 from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.output_paths import check_outputs
+from agenticiqa.programs.cli.printable import print_text
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
 from agenticiqa.programs.cli.views import View, show, writes_files
 from agenticiqa.programs.errors import UserError
@@ -34,11 +35,11 @@ def run(args: DatasetsOptions) -> int:
     task = named(args.name, TASKS)
     if task is None:
         raise UserError(unknown_text(args.name, (*TASKS, *QUESTION_TASKS)))
-    print(f"{task.name}: {task.title} ({task.kind})")
-    print(
+    print_text(f"{task.name}: {task.title} ({task.kind})")
+    print_text(
         f"- {task.count} images; column {task.column} of {', '.join(task.files)}, {task.scale_text}, {task.direction}"
     )
-    print(f"- download {task.source}; unpack it to DIR/{task.folder}")
+    print_text(f"- download {task.source}; unpack it to DIR/{task.folder}")
     return _checked(task, args.root) if args.root else OK
 
 
@@ -46,21 +47,21 @@ def _checked(task: Task, root: Path) -> int:
     labels = read_task(task, root, partial=True)
     missing = missing_files(labels)
     scores = [label.mos for label in labels]
-    print(f"- {len(labels)} of {task.count} labels in {root}, {len({label.content for label in labels})} scenes")
+    print_text(f"- {len(labels)} of {task.count} labels in {root}, {len({label.content for label in labels})} scenes")
     check = "confirmed by the labels" if task.shows_direction else "as documented; the labels cannot confirm it"
-    print(f"- MOS from {min(scores):g} to {max(scores):g}, higher is better ({check})")
-    print(f"- SHA-256 of the labels: {labels_sha256(labels)}")
+    print_text(f"- MOS from {min(scores):g} to {max(scores):g}, higher is better ({check})")
+    print_text(f"- SHA-256 of the labels: {labels_sha256(labels)}")
     known = (
         "the label files are the official ones"
         if task.sha256
         else "the label files were not verified, because this version has no SHA-256 of the official ones"
     )
-    print(f"- {other_files(task, root) or known}")
+    print_text(f"- {other_files(task, root) or known}")
     examples = ", such as " + ", ".join(map(str, missing[:MISSING_SHOWN])) if missing else ""
-    print(f"- missing files: {len(missing)}{examples}")
+    print_text(f"- missing files: {len(missing)}{examples}")
     if not missing:
         pairs = near_duplicates(labels, lambda paths, total: render.progress(paths, total, "comparing scenes"))
-        print(f"- {near_duplicates_doubt(pairs) or 'no near duplicates found in different scenes'}")
+        print_text(f"- {near_duplicates_doubt(pairs) or 'no near duplicates found in different scenes'}")
     return OK if len(labels) == task.count and not missing else SOME_FAILED
 
 
@@ -84,18 +85,18 @@ def _questions_listed() -> Table:
 
 def _print_questions(task: QuestionTask, root: Path | None) -> int:
     """Describe a benchmark and, with ``root``, check a copy; status 1 if questions are skipped or missing."""
-    print(f"{task.name}: {task.title}")
-    print(f"- download {task.source}; unpack it to DIR/{task.folder}")
+    print_text(f"{task.name}: {task.title}")
+    print_text(f"- download {task.source}; unpack it to DIR/{task.folder}")
     if root is None:
         return OK
     benchmark = read_items(task, root)
     items = benchmark.usable
     expected = f" of {task.count}" if task.count else ""
-    print(f"- {len(items)}{expected} questions in {root}, on {len({item.content for item in items})} scenes")
+    print_text(f"- {len(items)}{expected} questions in {root}, on {len({item.content for item in items})} scenes")
     for key in dict.fromkeys(key for item in items for key in item.groups):
         counts = Counter(item.groups.get(key, "-") for item in items)
-        print(f"- {key}: {', '.join(f'{name} {count}' for name, count in sorted(counts.items()))}")
-    print(f"- SHA-256 of the questions: {items_sha256(items)}")
+        print_text(f"- {key}: {', '.join(f'{name} {count}' for name, count in sorted(counts.items()))}")
+    print_text(f"- SHA-256 of the questions: {items_sha256(items)}")
     for why in benchmark.skipped:
-        print(f"- skipped: {why}")
+        print_text(f"- skipped: {why}")
     return OK if not benchmark.skipped and task.count in (None, len(items)) else SOME_FAILED

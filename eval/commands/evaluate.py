@@ -55,7 +55,7 @@ from agenticiqa.programs.cli.arguments import LoggedOptions
 from agenticiqa.programs.cli.batching import check_batches, print_expected, within_batches
 from agenticiqa.programs.cli.options import config_from, given, limits_from, workers_from
 from agenticiqa.programs.cli.output_paths import check_outputs
-from agenticiqa.programs.cli.printable import print_error
+from agenticiqa.programs.cli.printable import print_error, print_text, printable
 from agenticiqa.programs.cli.sinks import print_incomplete, print_unscored
 from agenticiqa.programs.cli.status import OK, SOME_FAILED, UNSCORED, worst
 from agenticiqa.programs.errors import UserError
@@ -189,12 +189,12 @@ def _tasks(args: EvaluateOptions) -> list[_Task]:
 def _print_plan(args: EvaluateOptions, config: Config, tasks: Sequence[_Task], jobs: list[Job]) -> None:
     """Print the cost of a dry run, and the time that baselines take."""
     if args.dry_run and args.scorer:
-        print(f"{len(jobs)} images, no calls to a model")
+        print_text(f"{len(jobs)} images, no calls to a model")
     elif args.dry_run:
         print_expected(args, config, jobs)
     if args.baselines:
         labels = [label for task in tasks for label in task.labels]
-        print(price_text(_baselines(args, config, labels), labels, available_cores()), file=sys.stderr)
+        print(printable(price_text(_baselines(args, config, labels), labels, available_cores())), file=sys.stderr)
 
 
 def _baselines(args: EvaluateOptions, config: Config, labels: Sequence[LabeledImage]) -> list[Tool]:

@@ -39,7 +39,7 @@ from agenticiqa.programs.cli.options import (
     workers_from,
 )
 from agenticiqa.programs.cli.output_paths import check_outputs
-from agenticiqa.programs.cli.printable import print_note
+from agenticiqa.programs.cli.printable import print_note, print_text
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.saving import PROMPTS_FILE
@@ -131,24 +131,24 @@ def _print_plan(
     """Print the prompts to tune, the split, the expected cost, and a note on a small budget."""
     questions = questions_of(data.labels, settings.stage, settings.scale)
     pool, held_out = split_by_content(questions, held_out=settings.held_out, seed=settings.seed)
-    print(f"Prompts to tune with {settings.optimizer} ({len(predictors)}): {', '.join(predictors)}")
+    print_text(f"Prompts to tune with {settings.optimizer} ({len(predictors)}): {', '.join(predictors)}")
     scale = settings.scale
     on_scale = f"; MOS {scale.low:g}..{scale.high:g} are mapped to 1..5" if scale else ""
-    print(f"Split by scene: {len(pool)} to tune on, {len(held_out)} held out{on_scale}")
+    print_text(f"Split by scene: {len(pool)} to tune on, {len(held_out)} held out{on_scale}")
     cost = expected(config, settings, pool, held_out, writer)
     fitted = fusion_images(settings, len(pool))
     fusion = f", 2 x {fitted} for the fusion profile" if fitted else ""
     more = also_compared(settings, pool, len(held_out))
     compared = f"up to 2 x {len(held_out) + len(more)}" if more else f"2 x {len(held_out)}"
-    print(f"Cost: {settings.budget} assessments{fusion} and {compared} for the comparison; {cost.line()}")
+    print_text(f"Cost: {settings.budget} assessments{fusion} and {compared} for the comparison; {cost.line()}")
     proposals = proposals_of(settings.budget)
     if settings.optimizer == "reflect" and proposals < ENOUGH:
-        print(
+        print_text(
             f"This budget allows about {proposals} proposals, which is usually too few for an improvement. For "
             f"{ENOUGH} proposals, use --budget {budget_for(ENOUGH)}."
         )
     if (scenes := len({question.content for question in (*held_out, *more)})) < FEWEST_SCENES:
-        print(
+        print_text(
             f"The comparison has only {scenes} scenes, and no prompts are kept with fewer than {FEWEST_SCENES}. Raise "
             "--held-out, or use labels of more scenes."
         )
@@ -170,10 +170,10 @@ def _search_figures(tuned: Tuned) -> dict[str, Any]:
 def _print_outcome(tuned: Tuned, out: Path) -> None:
     """Print what was not tuned, the figures, and how to use the folder."""
     for name, why in tuned.skipped.items():
-        print(f"Not tuned: {name}, {why}")
-    print("\n".join(summary(tuned)))
+        print_text(f"Not tuned: {name}, {why}")
+    print_text("\n".join(summary(tuned)))
     beside = f" ({about_profile(tuned)})" if tuned.profile else ""
-    print(
+    print_text(
         f"Saved in {out}{beside}. Use it with --prompts {out}, or with prompts: {out} in a configuration. "
         f"Report: {out / PAGE_FILE}"
     )

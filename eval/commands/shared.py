@@ -14,7 +14,7 @@ from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.answer_cache import install
 from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.options import print_models
-from agenticiqa.programs.cli.printable import print_error
+from agenticiqa.programs.cli.printable import print_error, print_text
 
 if TYPE_CHECKING:  # commands that write no report start without pandas
     from agenticiqa.eval.report.model import Report
@@ -65,7 +65,7 @@ def saved(
     name = report_name(out, limit)
     report.write(out, name)
     report.show(tables, out / f"{name}.md")
-    print(f"Saved in {out}: {', '.join(runs)}, {name}.json, {name}.md")
+    print_text(f"Saved in {out}: {', '.join(runs)}, {name}.json, {name}.md")
 
 
 @contextmanager

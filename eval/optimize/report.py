@@ -13,7 +13,7 @@ from agenticiqa.eval.intervals import Interval
 from agenticiqa.eval.optimize.before_after import FUSED, MARK, MEASURES, MODEL, Tuned
 from agenticiqa.eval.report.page.charts import as_svg, learning_curve
 from agenticiqa.programs.fusion.profile import write_fusion_profile
-from agenticiqa.programs.images.files import write_atomically
+from agenticiqa.programs.images.files import without_controls, write_atomically
 from agenticiqa.programs.page.render import PACKAGES, render
 from agenticiqa.programs.saving import PROMPTS_FILE, save
 
@@ -138,7 +138,7 @@ def page(tuned: Tuned) -> str:
 
 def _difference(before: str, after: str) -> Markup:
     """Return the new text with additions and deletions marked word by word."""
-    old, new = (re.split(r"(\s+)", text) for text in (before, after))
+    old, new = (re.split(r"(\s+)", without_controls(text)) for text in (before, after))
     parts = []
     for kind, a, b, c, d in difflib.SequenceMatcher(a=old, b=new, autojunk=False).get_opcodes():
         if kind in ("replace", "delete"):

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agenticiqa.eval.intervals import Interval
+from agenticiqa.programs.cli.printable import print_text
 from agenticiqa.programs.cli.render import print_report_table
 from agenticiqa.programs.images.files import write_atomically
 from agenticiqa.programs.page.forms import markdown, markdown_table, markdown_text, notebook_html
@@ -76,7 +77,7 @@ class Report:
             first = [*next(iter(self.notes.values()))[: MOST_SENTENCES - 1], *self.notes.get(ROWS, ())]
             sentences = [*first, f"{len(sentences) - len(first)} more notes are in {kept}."]
         for sentence in sentences:
-            print(f"- {sentence}")
+            print_text(f"- {sentence}")
 
 
 def figure(interval: Interval | Mapping[str, Any] | None, spec: str = ".3f", times: float = 1) -> Cell:

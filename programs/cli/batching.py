@@ -17,7 +17,7 @@ from agenticiqa.programs.batch.cost import Estimate, estimate
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.cli.arguments import BatchedOptions
 from agenticiqa.programs.cli.options import models_of, print_models
-from agenticiqa.programs.cli.printable import counted, print_error, print_note
+from agenticiqa.programs.cli.printable import counted, print_error, print_note, print_text
 from agenticiqa.programs.cli.render import print_remark, print_table
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.events import about
@@ -91,7 +91,7 @@ def print_expected(args: BatchedOptions, config: Config, jobs: Iterable[Job], *,
     for stage in expected.stages:
         requests, size = requests + stage.calls, size + stage.bytes
         batches += max(ceil(stage.calls / OpenAIFiles.most_requests), ceil(stage.bytes / OpenAIFiles.most_bytes))
-    print(
+    print_text(
         f"With --batch: {requests:,} requests, {size / 1e6:,.1f} MB, in at least {batches:,} batches, one stage after "
         "another."
     )
@@ -105,7 +105,7 @@ def print_estimate(cost: Estimate, *, is_dry: bool = False, as_json: bool = Fals
         return
     about = f"{counted(cost.questions, 'question')} about {counted(cost.images, 'image')}"
     if not cost.stages:
-        print(f"{about}: no model is needed, so nothing is sent")
+        print_text(f"{about}: no model is needed, so nothing is sent")
         return
     models = sorted({stage.model for stage in cost.stages})
     several = ["model"] if len(models) > 1 else []
@@ -114,7 +114,7 @@ def print_estimate(cost: Estimate, *, is_dry: bool = False, as_json: bool = Fals
         usd = Cell("no price" if row["usd"] is None else f"{row['usd']:.4f}", {"": row["usd"]})
         counts = [number(row[count], ",") for count in COUNTED]
         lines.append([row["stage"], *counts, usd, *([row["model"]] if several else [])])
-    print(f"{about}, for {', '.join(models)}:")
+    print_text(f"{about}, for {', '.join(models)}:")
     print_table(Table(("stage", *COUNTED.values(), "USD", *several), lines))
     print_remark(f"Nothing was sent. {ESTIMATED}" if is_dry else ESTIMATED)
     if cost.total.most_output_tokens > cost.total.output_tokens:

@@ -74,7 +74,12 @@ VERBOSITY: ContextVar[int] = ContextVar("verbosity", default=0)  # -1 with --qui
 def print_note(message: str) -> None:
     """Print a note to stderr, unless ``--quiet`` is set."""
     if VERBOSITY.get() >= 0:
-        print(message, file=sys.stderr)
+        print(printable(message), file=sys.stderr)
+
+
+def print_text(text: str) -> None:
+    """Print lines to stdout without control characters, which names of models, raters and files may have."""
+    print(printable(text))
 
 
 def print_error(*messages: str) -> None:

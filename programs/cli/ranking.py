@@ -8,6 +8,7 @@ from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.results_file import Row
 from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.arguments import AssessOptions
+from agenticiqa.programs.cli.printable import print_text
 from agenticiqa.programs.cli.sinks import RunState, Sink
 from agenticiqa.programs.cli.status import OK
 from agenticiqa.programs.page.entry import Entry, entry_of, worst_first
@@ -42,7 +43,7 @@ class Ranking(Sink):
         if self._entries:
             in_order = worst_first(self._entries)
             render.print_table(ranking(in_order))
-            print(summary_text(in_order, len(self._state.summary.failed)))
+            print_text(summary_text(in_order, len(self._state.summary.failed)))
         return OK
 
 

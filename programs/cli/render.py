@@ -80,7 +80,7 @@ def print_table(table: Table) -> None:
 
 def print_report_table(table: Table) -> None:
     """Print a table of a report with its title and frame, as wide as the terminal, or 160 characters without one."""
-    console = Console(highlight=False)
+    console, table = Console(highlight=False), table.printable
     drawn = RichTable(*table.headings, title=escape(table.title))
     for number, line in enumerate(table.lines):
         drawn.add_row(*map(escape, line), style="bold" if number == table.bold else None)
@@ -91,9 +91,9 @@ def print_remark(text: str) -> None:
     """Print a remark below a table, or to stderr if stdout is not a terminal."""
     console = stdout_console()
     if console.is_terminal:
-        console.print(Text(text, style="dim"))
+        console.print(Text(printable(text), style="dim"))
     else:
-        print(text, file=sys.stderr)
+        print(printable(text), file=sys.stderr)
 
 
 def _widths(columns: Sequence[Sequence[str]], room: int) -> list[int]:

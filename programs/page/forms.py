@@ -65,6 +65,7 @@ def notebook_html(table: Table) -> str:
     """Return a table as HTML for a notebook, which has styles of its own."""
     from pandas import DataFrame
 
+    table = table.printable
     cells = DataFrame([*table.lines], columns=[*table.headings])
     return f"<h4>{escape(table.title)}</h4>{cells.to_html(index=False)}"
 

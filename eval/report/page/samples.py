@@ -8,6 +8,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from agenticiqa.programs.images.files import without_controls
 from agenticiqa.signatures.types import LEVEL_KEYS
 
 LONGEST = 400  # characters of a step's text
@@ -19,8 +20,12 @@ def steps_of(row: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def packed(columns: Mapping[str, Sequence[Any]]) -> Markup:
-    """Encode columns as gzip in base64, for a script element: 10,000 images with steps take about half a MB."""
-    return Markup(base64.b64encode(gzip.compress(json.dumps(columns).encode(), 6, mtime=0)).decode())
+    """Encode columns as gzip in base64, for a script element: 10,000 images with steps take about half a MB.
+
+    Characters that reorder text become blanks, as in the rest of a page.
+    """
+    text = without_controls(json.dumps(columns, ensure_ascii=False))
+    return Markup(base64.b64encode(gzip.compress(text.encode(errors="replace"), 6, mtime=0)).decode())
 
 
 def coded(values: Sequence[str]) -> tuple[list[int], list[str]]:

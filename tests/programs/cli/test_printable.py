@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agenticiqa.programs.cli.main import main
-from agenticiqa.programs.cli.printable import all_printable, json_text, printable
+from agenticiqa.programs.cli.printable import all_printable, json_text, print_note, print_text, printable
 from support.fake_server import by_stage, fake_server
 from support.full_run import configuration
 from support.loopback import Reply
@@ -55,4 +55,24 @@ def test_text_of_a_server_is_made_harmless(tmp_path: Path, examples: Path, capsy
         assert main(["assess", str(examples / "coffee.webp"), "--config", str(config)]) == 1
     shown = capsys.readouterr()
     assert "edges; no key was sent" in shown.err
+    assert not UNFIT.search(shown.out + shown.err)
+
+
+@pytest.mark.parametrize("command", ["assess PHOTO --dry-run", "backends"])
+def test_a_model_name_of_a_configuration_is_made_harmless(
+    command: str, tmp_path: Path, examples: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "evil.json").write_text(json.dumps({"backend": f"vllm.{EVIL}", "api_base": "http://127.0.0.1:9/v1"}))
+    words = command.replace("PHOTO", str(examples / "coffee.webp")).split()
+    assert main([*words, "--config", str(tmp_path / "evil.json")]) == 0
+    shown = capsys.readouterr()
+    assert "Soft ]0;owned" in shown.out + shown.err
+    assert not UNFIT.search(shown.out.replace("\t", " ") + shown.err)
+
+
+def test_notes_and_lines_of_commands_are_made_harmless(capsys: pytest.CaptureFixture[str]) -> None:
+    print_note(EVIL)
+    print_text(f"a\n{EVIL}")
+    shown = capsys.readouterr()
+    assert shown.out.startswith("a\nSoft ]0;owned")
     assert not UNFIT.search(shown.out + shown.err)

@@ -1,13 +1,17 @@
 """CSV: no cell is a formula, no number is changed, and no control character remains."""
 
+import base64
 import csv
+import gzip
 import io
+import json
 import re
 from pathlib import Path
 
 import pytest
 
 from agenticiqa.eval.labels.own_data import read_labels
+from agenticiqa.eval.report.page.samples import packed
 from agenticiqa.programs.batch.find_jobs import read_jobs
 from agenticiqa.programs.cli.main import main
 from agenticiqa.programs.cli.status import OK
@@ -67,9 +71,11 @@ def test_raw_csv_is_an_option_of_a_command(
 
 
 def test_pages_and_pictures_have_no_control_characters() -> None:
-    page = render("page/sheet.html", {"title": "a\x1b\x07b", "script": "", **dict.fromkeys(EMPTY, ())})
-    assert "a  b" in page
-    assert not {"\x1b", "\x07"} & {*page}
+    page = render("page/sheet.html", {"title": "a\x1b\x07b\u202ec\u2028d", "script": "", **dict.fromkeys(EMPTY, ())})
+    assert "a  b c d" in page
+    assert not {"\x1b", "\x07", "\u202e", "\u2028"} & {*page}
+    columns = gzip.decompress(base64.b64decode(packed({"image": ["a\u202eb", "c\ud800"]})))
+    assert json.loads(columns) == {"image": ["a b", "c?"]}
     assert drawable("a\x1b\x07b\nc\u200bd") == "a  b\nc d"
 
 
