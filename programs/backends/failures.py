@@ -12,6 +12,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
+from html.entities import html5
 from typing import Any
 
 from dspy import lm15
@@ -154,8 +155,8 @@ def redacted(text: str, secrets: tuple[str, ...]) -> str:
 def masked(text: str, secrets: tuple[str, ...]) -> str:
     """Return a text that a server sent with ``***`` for each whole secret of at least 6 characters.
 
-    A secret is found in any case, as it is and escaped in JSON, also in JSON inside JSON. Unlike ``redacted``, this
-    keeps beginnings of a secret, because an answer may contain them by chance.
+    A secret is found in any case, wrapped over lines, and escaped as in JSON, HTML or an address, also several times.
+    Unlike ``redacted``, this keeps beginnings of a secret, because an answer may contain them by chance.
     """
     for secret in secrets:
         if len(secret) >= _SHORTEST:
@@ -163,14 +164,36 @@ def masked(text: str, secrets: tuple[str, ...]) -> str:
     return text
 
 
+# What may stand between two characters of a secret: blanks, line ends, also as escapes, and characters without a width.
+_BETWEEN = r"(?:[\s\u00ad\u200b-\u200d\u2060\ufeff]|\\[nrt]|<wbr ?/?>){0,4}"
+_AMPERSAND = r"(?:&|\\{1,8}u0026)(?:amp;|#0{0,5}38;|#x0{0,4}26;){0,4}"  # HTML may be escaped again
+_PERCENT = r"(?:%|\\{1,8}u0025)(?:25){0,4}"
+
+
 @lru_cache(maxsize=64)
 def _in_any_form(secret: str) -> re.Pattern[str]:
-    """Return a pattern of a secret with each character as it is or as an escape of JSON or Python."""
-    escapes = [rf"\\(?:u{{?0{{2,6}}{ord(c):02x}}}?|x{ord(c):02x}|{ord(c):03o})" for c in secret]
+    """Return a pattern of a secret with each character as it is or escaped."""
+    escapes = ["|".join(_escapes_of(character)) for character in secret]
     # Backslashes before the first count only from the first of them, so that a long run is not tried at each place.
     first = rf"(?:(?<!\\)\\{{0,8}})?(?:{re.escape(secret[0])}|{escapes[0]})"
     others = (rf"\\{{0,8}}(?:{re.escape(c)}|{escape})" for c, escape in zip(secret[1:], escapes[1:], strict=True))
-    return re.compile(first + "".join(others), re.IGNORECASE)
+    return re.compile(_BETWEEN.join([first, *others]), re.IGNORECASE)
+
+
+def _escapes_of(character: str) -> list[str]:
+    """Return patterns of the escapes of a character, in either case, in JSON or Python, HTML, and addresses."""
+    patterns = []
+    for one in dict.fromkeys(case for case in (character, character.lower(), character.upper()) if len(case) == 1):
+        code = ord(one)
+        names = "|".join(sorted({name.rstrip(";") for name, text in html5.items() if text == one}))
+        numbers = rf"#0{{0,5}}{code}|#x0{{0,4}}{code:x}"
+        octets = {one.encode(), one.encode("latin-1", "ignore")} - {b""}
+        patterns += [
+            rf"\\(?:u{{?0{{0,6}}{code:02x}}}?|x{code:02x}|{code:03o})",
+            rf"{_AMPERSAND}(?:{f'{numbers}|{names}' if names else numbers})(?:;|(?![0-9a-z]))",
+            *("".join(f"{_PERCENT}{octet:02x}" for octet in each) for each in sorted(octets)),
+        ]
+    return [*patterns, r"\+"] if character == " " else patterns
 
 
 def asked_to_wait(text: str) -> float | None:

@@ -1,11 +1,13 @@
 """Errors are classified, and their messages can be shown."""
 
+import html
 import json
 import traceback
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
+from urllib.parse import quote, quote_plus
 
 import pytest
 from dspy import lm15
@@ -181,3 +183,35 @@ def test_a_key_is_masked_in_any_case_and_escaped_in_json(hide: Callable[..., str
             assert hide(f"your key {written} is wrong", (secret,)) == "your key *** is wrong"
     assert hide(r"a login of a\/b+c\/", ("a/b+c/",)) == "a login of ***"
     assert hide("no key here, nothing to hide", (SECRET,)) == "no key here, nothing to hide"
+
+
+def percent(text: str) -> str:
+    return "".join(f"%{octet:02X}" for octet in text.encode())
+
+
+ESCAPES: dict[str, Callable[[str], str]] = {
+    "HTML": html.escape,
+    "HTML of HTML": lambda text: html.escape(html.escape(text)),
+    "decimal numbers": lambda text: "".join(f"&#{ord(c)};" for c in text),
+    "hexadecimal numbers": lambda text: "".join(f"&#x{ord(c):04X};" for c in text),
+    "numbers of HTML of HTML": lambda text: "".join(f"&amp;#x{ord(c):x};" for c in text),
+    "HTML in JSON": lambda text: html.escape(text).replace("&", r"\u0026"),
+    "an address": quote,
+    "a form": quote_plus,
+    "an address in an address": lambda text: quote(quote(text)),
+    "every octet": percent,
+    "every octet, small": lambda text: percent(text).lower(),
+    "every octet of an address in an address": lambda text: percent(text).replace("%", "%25"),
+    "Latin-1": lambda text: quote(text, encoding="latin-1"),
+    "lines": lambda text: "\n".join(text),
+    "lines in JSON": lambda text: r"\r\n".join(text),
+    "no width": lambda text: "\u200b".join(text),
+    "breaks": lambda text: "<wbr>".join(text),
+}
+
+
+@pytest.mark.parametrize("form", ESCAPES)
+@pytest.mark.parametrize("secret", [SECRET, "p&ss<w>'r\"d;", "pä ss%w+rd=", "a/b+c/=="])
+def test_a_key_is_masked_in_html_addresses_and_over_lines(form: str, secret: str) -> None:
+    for case in (secret, secret.swapcase()):
+        assert masked(f"your key {ESCAPES[form](case)} is wrong", (secret,)) == "your key *** is wrong"
