@@ -175,7 +175,8 @@ def _in_any_form(secret: str) -> re.Pattern[str]:
     """Return a pattern of a secret with each character as it is or escaped."""
     escapes = ["|".join(_escapes_of(character)) for character in secret]
     # Backslashes before the first count only from the first of them, so that a long run is not tried at each place.
-    first = rf"(?:(?<!\\)\\{{0,8}})?(?:{re.escape(secret[0])}|{escapes[0]})"
+    # The class of characters at the beginning of all forms saves most of the time.
+    first = rf"(?=[\\&%{re.escape(secret[0])}])(?:(?<!\\)\\{{0,8}})?(?:{re.escape(secret[0])}|{escapes[0]})"
     others = (rf"\\{{0,8}}(?:{re.escape(c)}|{escape})" for c, escape in zip(secret[1:], escapes[1:], strict=True))
     return re.compile(_BETWEEN.join([first, *others]), re.IGNORECASE)
 
