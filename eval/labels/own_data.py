@@ -198,7 +198,9 @@ def read_own(source: Source, declared: Declared, split: str | None = None) -> tu
     files = NamedFiles(source.title, source.folder)
     of_split = chosen_split(source.title, scored, split, lambda placed: placed[1].get("split"))
     of_split = _with_raters(source.title, of_split)
-    of_split, panel = merged(source.title, of_split, keep_all=declared.keep_raters)
+    of_split, panel = merged(
+        source.title, of_split, keep_all=declared.keep_raters, is_one_scale=declared.mos_range is not None
+    )
     for rater in panel.left_out:
         why = f"the ratings of {rater.name} are not used: no clear agreement with others or oneself ({rater.figures})"
         logger.warning("%s: %s; to use them, add --keep-raters", source.title, why)

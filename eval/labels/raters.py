@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.stats import f as ratio_of_variances
 
-from agenticiqa.eval.datasets import LabeledImage, number_of
+from agenticiqa.eval.datasets import OTHER_SCALES, USUAL_SCALES, LabeledImage, number_of
 from agenticiqa.eval.intervals import CONFIDENCE, Interval
 from agenticiqa.eval.metrics import MIN_IMAGES, srcc
 from agenticiqa.programs.errors import UserError
@@ -23,6 +24,10 @@ if TYPE_CHECKING:  # commands without ratings of several people start without pa
     from pandas import DataFrame
 
 LEAST_AGREEMENT = 0.3  # correlation with the others and with the own repeats; a rater below both is left out
+FEWEST_FOR_SCALE = 6  # ratings that show on which scale they are
+SAME_ORDER = 0.5  # SRCC from which a rater agrees with the others in all but the scale
+SPREADS_DIFFER = 2.0  # ratio of standard deviations; it is 2.5 for the scales 0..10 and 1..5
+BEYOND = 0.25  # share of ratings that the scale of others does not have
 BY_CHANCE = 0.05  # share of raters at chance whose few repeats agree well enough to be kept
 
 Placed = tuple[str, Mapping[str, str]]  # the place of a row in its table, and its cells
@@ -64,18 +69,23 @@ class Panel(NamedTuple):
 NO_PANEL = Panel([], [], Interval(None, None, None, 0))
 
 
-def merged(title: str, rows: Sequence[Placed], *, keep_all: bool = False) -> tuple[Sequence[Placed], Panel]:
+def merged(
+    title: str, rows: Sequence[Placed], *, keep_all: bool = False, is_one_scale: bool = False
+) -> tuple[Sequence[Placed], Panel]:
     """Return a row per image with mos, mos_std and raters, and the panel; a table without raters is unchanged.
 
     Repeats of one rater are averaged first. A MOS stays within the range of all ratings. Careless raters are left out
     one by one, unless ``keep_all`` is set, because each of them also lowers the agreement of the others. In a crowd
     with eight of them or more, the worst quarter is left out at a time. Raises UserError, with the title and the place,
-    for a row without rater, a wrong number or a repeated rating, and if no rater is left.
+    for a row without rater, a wrong number or a repeated rating, if no rater is left, and if raters seem to have used
+    different scales, unless the user declared that ``is_one_scale``.
     """
     if not any("rater" in row for _, row in rows):
         return rows, NO_PANEL
     every = _ratings(title, rows)
     means, repeats = _means(every), _repeats(every)
+    if not is_one_scale:
+        _refuse_different_scales(title, means)
     raters, left_out = _raters(means, repeats), list[Rater]()
     while not keep_all and (careless := sorted((rater.others, rater) for rater in raters if rater.is_careless)):
         if len(careless) == len(raters) == 2:  # equal agreement of both
@@ -168,6 +178,45 @@ def _ratings(title: str, rows: Sequence[Placed]) -> "DataFrame":
 def _means(ratings: "DataFrame") -> "DataFrame":
     """Return the mean of each rater's ratings of an image, with a row per rater and a column per image."""
     return ratings.pivot_table(index="rater", columns="image", values="mos", sort=False)
+
+
+def _refuse_different_scales(title: str, means: "DataFrame") -> None:
+    """Raise UserError if a rater seems to use another one of the usual scales than the others.
+
+    Both agree in the order of images, but their spreads differ, and many ratings of one are beyond the ends of the
+    narrowest usual scale that holds those of the other. Without shared images, all ratings are compared.
+    """
+    values = means.to_numpy()
+    count, total = (~np.isnan(values)).sum(axis=0), np.nansum(values, axis=0)
+    for number, (name, own) in enumerate(zip(means.index, values, strict=True)):
+        rated = ~np.isnan(own)
+        shared = rated & (count > 1)
+        if shared.any():
+            mine, others = own[shared], (total[shared] - own[shared]) / (count[shared] - 1)
+            agreement, compared = srcc(mine, others), shared
+        else:
+            mine, others, agreement, compared = own[rated], total[~rated] / count[~rated], 1.0, ~rated
+        if min(len(mine), len(others)) < FEWEST_FOR_SCALE or agreement is None or agreement < SAME_ORDER:
+            continue
+        less, more = sorted((float(mine.std()), float(others.std())))
+        if more < SPREADS_DIFFER * less:
+            continue
+        given = np.delete(values, number, axis=0)[:, compared]
+        given = given[~np.isnan(given)]
+        if max(_beyond(mine, given), _beyond(given, mine)) >= BEYOND:
+            ends = [f"from {each.min():.6g} to {each.max():.6g}" for each in (mine, given)]
+            raise UserError(
+                f"{title}: {name} gave ratings {ends[0]}, but other raters {ends[1]}: convert all ratings to one "
+                "scale, or, if all raters used one, give its ends with --mos-range LOW HIGH"
+            )
+
+
+def _beyond(ratings: NDArray[np.float64], others: NDArray[np.float64]) -> float:
+    """Return the share of ratings beyond the ends of the narrowest usual scale that holds the others; 0 without one."""
+    scales = sorted((*USUAL_SCALES, *OTHER_SCALES), key=lambda ends: ends[1] - ends[0])
+    holding = (ends for ends in scales if ends[0] <= others.min() and others.max() <= ends[1])
+    low, high = next(holding, (-np.inf, np.inf))
+    return float(np.mean((ratings < low) | (ratings > high)))
 
 
 def _repeats(ratings: "DataFrame") -> dict[str, tuple[int, float]]:

@@ -76,6 +76,48 @@ def test_repeats_are_averaged_before_raters_and_mos_stay_on_the_scale() -> None:
     assert [rows[name]["raters"] for name in "abcd"] == ["2", "2", "1", "1"]
 
 
+SCALES = {"1..5": (1, 5), "0..100": (0, 100), "0..10": (0, 10), "0..1": (0, 1), "1..10": (1, 10)}
+
+
+def rated_on(scales: Iterable[str], size: int = 20, shift: int = 0) -> list[Row]:
+    """Return the ratings of people on these scales; with ``shift``, each one rates other images."""
+    scales, rng, rows = [*scales], np.random.default_rng(0), []
+    truth = rng.uniform(0, 1, size + shift * len(scales))
+    for number, scale in enumerate(scales):
+        low, high = SCALES[scale]
+        for image in range(number * shift, number * shift + size):
+            share = min(1, max(0, truth[image] + rng.normal(0, 0.08)))
+            rows.append((f"{image}.png", low + (high - low) * share, f"rater{number}", 0))
+    return rows
+
+
+@pytest.mark.parametrize("shift", [0, 10, 20])
+@pytest.mark.parametrize(
+    "scales",
+    [
+        *(("1..5", "0..100"), ("1..5", "0..10"), ("0..100", "0..1"), ("1..5", "0..1"), ("1..10", "0..100")),
+        *(("1..5", "1..5", "0..100"), ("1..5", "0..100", "0..100"), ("1..5",) * 9 + ("0..100",)),
+    ],
+)
+def test_raters_on_different_scales_are_refused_until_one_is_declared(scales: tuple[str, ...], shift: int) -> None:
+    ratings = rated_on(scales, shift=shift)
+    with pytest.raises(UserError, match=r"rater\d gave ratings from .* --mos-range LOW HIGH") as error:
+        result(ratings)
+    assert "\n" not in str(error.value)
+    merged("t.csv", rows_of(ratings), keep_all=True, is_one_scale=True)
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("bias", [-0.25, 0, 0.25])
+def test_severe_raters_on_one_scale_are_merged(scale: str, bias: float) -> None:
+    low, high = SCALES[scale]
+    ratings = [
+        (image, min(high, max(low, float(rating) + bias * (high - low) * (rater == "rater1"))), rater, 0)
+        for image, rating, rater, _ in rated_on([scale] * 3)
+    ]
+    assert len(result(ratings)[1].raters) == 3
+
+
 @pytest.mark.parametrize("keep_all", [False, True])
 def test_a_rater_at_chance_is_left_out(keep_all: bool) -> None:
     truth = np.random.default_rng(0).uniform(1.5, 4.5, 60)
