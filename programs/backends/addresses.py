@@ -3,10 +3,12 @@
 import base64
 import os
 import re
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from agenticiqa.programs.backends.providers import Provider
 from agenticiqa.programs.errors import BackendError
+
+KEY_PARAMETER = re.compile(r"key|token|secret|password|signature|^(sig|code|auth)$", re.IGNORECASE)
 
 
 def public_address(address: str) -> str:
@@ -32,7 +34,9 @@ def default_address(provider: Provider) -> tuple[str | None, str]:
         port = "" if re.search(r":\d+(/|$)", address) else f":{urlsplit(provider.address).port}"
         address = f"http://{address}{port}"
     checked_address(address, variable)
-    return address if address.endswith(provider.path) else address + provider.path, variable
+    base, mark, query = address.partition("?")
+    base = base.rstrip("/")
+    return f"{base if base.endswith(provider.path) else base + provider.path}{mark}{query}", variable
 
 
 def checked_address(address: str, setting: str = "api_base") -> str:
@@ -53,11 +57,26 @@ def without_login(address: str) -> str:
     return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
 
+def base_of(address: str) -> str:
+    """Return the address to which paths are appended: without name, password and query."""
+    return without_login(urlsplit(address)._replace(query="", fragment="").geturl()).rstrip("/")
+
+
+def query_of(address: str | None) -> dict[str, str]:
+    """Return the parameters at the end of an address, such as ``api-version``, which each request has."""
+    return dict(parse_qsl(urlsplit(address or "").query, keep_blank_values=True))
+
+
 def secrets_in(address: str | None) -> tuple[str, ...]:
-    """Return the secrets in an address, in each encoding sent: its password, or its name without a password."""
+    """Return the secrets in an address, in each encoding sent.
+
+    These are its password, or its name without a password, and the values of parameters that are keys by their names.
+    """
     parts = urlsplit(address or "")
     secret = parts.password or parts.username
-    return (secret, unquote(secret), str(basic_login(address)).removeprefix("Basic ")) if secret else ()
+    keys = [value for name, value in query_of(address).items() if value and KEY_PARAMETER.search(name)]
+    login = (secret, unquote(secret), str(basic_login(address)).removeprefix("Basic ")) if secret else ()
+    return (*login, *keys)
 
 
 def basic_login(address: str | None) -> str | None:

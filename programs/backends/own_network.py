@@ -1,16 +1,22 @@
 """Tell whether a server is on this machine or in its network, from the server's address alone."""
 
 import ipaddress
+import re
 import socket
+from contextlib import suppress
 from urllib.parse import urlsplit
+
+# Names in the file of hosts of usual systems.
+LOOPBACK_NAMES = ("localhost", "localhost.localdomain", "localhost4", "localhost4.localdomain4", "localhost6")
+LOOPBACK_NAMES += ("localhost6.localdomain6", "ip6-localhost", "ip6-loopback")
 
 
 def is_loopback(host: str) -> bool:
     """Return whether a host name or address is this machine's own, in any spelling, such as 127.1 or "localhost."."""
     found = _ip_address(host)
     if found is None:
-        name = _plain(host)
-        return name == "localhost" or name.endswith(".localhost")
+        name, own = _plain(host), _plain(socket.gethostname())
+        return name in LOOPBACK_NAMES or name.endswith(".localhost") or name in (own, own.partition(".")[0])
     return found.is_loopback or found.is_unspecified
 
 
@@ -24,6 +30,23 @@ def is_own_network(address: str) -> bool:
     if found is None:
         return "." not in _plain(host) or is_loopback(host)
     return found.is_private or found.is_link_local or is_loopback(host)
+
+
+def is_listed(host: str, entries: str) -> bool:
+    """Return whether a list such as NO_PROXY has an address block (10.0.0.0/8) or a pattern (*.example) of a host.
+
+    Plain names and domains in the list are those of ``urllib.request.proxy_bypass``.
+    """
+    found = _ip_address(host)
+    for entry in filter(None, re.split(r"[\s,]+", entries.lower())):
+        if found is None:
+            if entry.startswith("*.") and _plain(host).endswith(_plain(entry[1:])):
+                return True
+            continue
+        with suppress(ValueError):
+            if found in ipaddress.ip_network(entry.strip("[]"), strict=False):
+                return True
+    return False
 
 
 def _plain(host: str) -> str:

@@ -21,7 +21,7 @@ from agenticiqa.programs.backends.addresses import public_address
 from agenticiqa.programs.backends.failures import NoConnection, causes, readable_error
 from agenticiqa.programs.backends.held_images import with_held_images
 from agenticiqa.programs.backends.limits import Halted
-from agenticiqa.programs.backends.own_network import is_loopback
+from agenticiqa.programs.backends.own_network import is_listed, is_loopback
 from agenticiqa.programs.backends.providers import NO_KEY
 from agenticiqa.programs.backends.run_context import current
 
@@ -170,7 +170,7 @@ def proxy_for(url: str) -> str:
     """
     parts, proxies = urlsplit(url), getproxies()
     host = parts.hostname or ""
-    if is_loopback(host) or proxy_bypass(host):
+    if is_loopback(host) or is_listed(host, proxies.get("no", "")) or proxy_bypass(parts.netloc.rpartition("@")[2]):
         return ""
     return proxies.get(parts.scheme) or proxies.get("all", "")
 

@@ -13,7 +13,7 @@ import httpx
 from dspy import lm15
 
 from agenticiqa.configs.yaml_json import json_value
-from agenticiqa.programs.backends.addresses import basic_login, secrets_in, without_login
+from agenticiqa.programs.backends.addresses import base_of, basic_login, query_of, secrets_in
 from agenticiqa.programs.backends.failures import masked, retry_after
 from agenticiqa.programs.backends.held_images import marked
 from agenticiqa.programs.backends.json_schema import without_keywords
@@ -134,7 +134,7 @@ class ChatServer(Server):
 
         if self.address is None:
             return None
-        base = urlsplit(without_login(self.address))
+        base = urlsplit(base_of(self.address))
         url = f"{base.scheme}://{base.netloc}{path}" if path.startswith("/") else f"/{path}"
         with httpx.Client(transport=Transport(min(self.timeout, LISTING), LARGEST_LIST, SENT)) as http_client:
             try:
@@ -159,7 +159,7 @@ class NativeServer(Server):
         config = lm15.RouterConfig(
             env={},  # no key is read from the environment
             api_keys={route: self.key},
-            base_urls={route: without_login(self.address)} if self.address else None,
+            base_urls={route: base_of(self.address)} if self.address else None,
         )
         connection = lm15.LMRouter(config).lm(f"{route}:{self.model}")
         connection.transport = self
@@ -177,7 +177,8 @@ class NativeServer(Server):
     @contextmanager
     def stream(self, request: Any) -> Iterator["HttpResponse"]:
         """Send a request of lm15, and yield the complete answer (lm15's interface for transports)."""
-        sent = httpx.Request(request.method, request.url, headers=request.headers, content=request.body)
+        url = httpx.URL(request.url).copy_merge_params(query_of(self.address))
+        sent = httpx.Request(request.method, url, headers=request.headers, content=request.body)
         if basic := basic_login(self.address):
             sent.headers["Authorization"] = basic
         reply = self.cleaned(self._transport.handle_request(sent))
@@ -208,7 +209,8 @@ def openai_client(server: Server, http_client: httpx.Client, headers: Mapping[st
     basic = basic_login(server.address)
     return openai.OpenAI(
         api_key=server.key,
-        base_url=without_login(server.address) if server.address else server.provider.address,
+        base_url=base_of(server.address) if server.address else server.provider.address,
+        default_query=query_of(server.address),
         max_retries=0,
         default_headers={**(headers or {}), **({"Authorization": basic} if basic else {})},
         http_client=http_client,

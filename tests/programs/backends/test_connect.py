@@ -4,6 +4,7 @@ import logging
 import math
 import os
 import pickle
+from contextlib import suppress
 from typing import Any
 
 import dspy
@@ -12,9 +13,10 @@ from PIL import Image
 
 from agenticiqa.configs import Config, StageConfig, checked, load_config
 from agenticiqa.programs.assess import AgenticIQA
+from agenticiqa.programs.backends.addresses import default_address, secrets_in
 from agenticiqa.programs.backends.choice import Backend, without_place
 from agenticiqa.programs.backends.connect import connect, key_from, server_of, stage_models, workers_for
-from agenticiqa.programs.backends.providers import PROVIDERS
+from agenticiqa.programs.backends.providers import PROVIDERS, row_of
 from agenticiqa.programs.errors import BackendError
 from agenticiqa.programs.stages.ask import CheckedPredict
 from agenticiqa.signatures.replan import DecideReplan, Decision
@@ -452,3 +454,30 @@ def test_the_name_of_a_model_is_found_in_that_of_its_connection(model: str, addr
     backend = connect(StageConfig(backend=f"vllm.{model}", api_base=address))
     assert model_of(backend).startswith(f"vllm/{model} at ")
     assert without_place(model_of(backend)) == f"vllm/{model}"
+
+
+@pytest.mark.parametrize("address", ["{}?api-version=1&x=2", "{}/?api-version=1&x=2#top"])
+def test_the_query_of_an_address_stays_at_the_end(address: str) -> None:
+    with fake_server(STANDS) as server:
+        stage = to(server).model_copy(update={"api_base": address.format(server.url)})
+        ask(stage)
+    assert server.paths == ["/v1/chat/completions?api-version=1&x=2"]
+
+
+@pytest.mark.parametrize("backend", ["anthropic.m", "google.m"])
+def test_the_query_of_an_address_stays_at_the_end_of_native_requests(backend: str) -> None:
+    with fake_server(STANDS) as server, suppress(Exception):  # the server answers in another form
+        ask(to(server, backend).model_copy(update={"api_base": f"{server.url}?api-version=1"}))
+    (path,) = server.paths
+    assert path.endswith(("/messages?api-version=1", ":generateContent?api-version=1"))
+
+
+def test_keys_in_the_query_of_an_address_are_secret() -> None:
+    assert secrets_in("http://h/v1?api-version=2024-10-21&subscription-key=abcdef&sig=x%2Fy") == ("abcdef", "x/y")
+
+
+def test_an_address_of_the_environment_keeps_its_query(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", "https://proxy.example/?api-version=1")
+    provider = row_of("anthropic.m")
+    assert provider is not None
+    assert default_address(provider)[0] == f"https://proxy.example{provider.path}?api-version=1"

@@ -347,6 +347,47 @@ def test_a_proxy_from_the_environment_is_not_used_for_this_machine(monkeypatch: 
     assert proxy_for("https://api.example/v1") == "http://proxy.example:3128"
 
 
+@pytest.mark.parametrize(
+    "host", ["vm", "VM.", "vm.lan.example", "ip6-localhost", "localhost.localdomain", "localhost6"]
+)
+def test_names_of_this_machine_have_no_proxy(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket, "gethostname", lambda: "vm.lan.example")
+    monkeypatch.setenv("http_proxy", "http://proxy.example:3128")
+    monkeypatch.delenv("no_proxy", raising=False)
+    assert not proxy_for(f"http://{host}:8000/v1")
+    for other in ("vm2", "vm.example", "lan.example", "my-localhost", "localdomain"):
+        assert proxy_for(f"http://{other}:8000/v1")
+
+
+@pytest.mark.parametrize(
+    ("entry", "listed", "unlisted"),
+    [
+        ("10.0.0.0/8", "10.1.2.3", "11.1.2.3"),
+        ("a.example, 10.0.0.0/8 , b.example", "10.255.255.255", "a10.example"),
+        ("10.0.0.0/255.0.0.0", "10.1.2.3", "12.1.2.3"),
+        ("10.7.7.7/8", "10.1.2.3", "9.1.2.3"),
+        ("192.168.0.0/16", "[::ffff:192.168.3.4]", "192.169.0.1"),
+        ("10.0.0.1", "10.1", "10.2"),
+        ("fd00::/8", "[fd12::1]", "[fe12::1]"),
+        ("[fd00::1]", "[fd00:0::1]", "[fd00::2]"),
+        ("*.inside.example", "gpu.inside.example", "inside.example.com"),
+        ("inside.example", "gpu.inside.example", "otherinside.example"),
+        (".inside.example", "gpu.inside.example", "otherinside.example"),
+        ("gpu.example:8000", "gpu.example", "gpu2.example"),
+        ("gpu.example:8001", "no.localhost", "gpu.example"),
+        ("10.0.0.0/99, nonsense/8", "a.localhost", "10.1.2.3"),
+        ("*", "any.example", ""),
+    ],
+)
+def test_address_blocks_and_patterns_in_no_proxy(
+    entry: str, listed: str, unlisted: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", "http://proxy.example:3128")
+    monkeypatch.setenv("no_proxy", entry)
+    assert not proxy_for(f"http://me:secret@{listed}:8000/v1")
+    assert not unlisted or proxy_for(f"http://me:secret@{unlisted}:8000/v1")
+
+
 def test_an_unreachable_proxy_is_named_without_its_password(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
