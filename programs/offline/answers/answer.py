@@ -16,7 +16,7 @@ from agenticiqa.programs.offline.answers.measured_image import (
     kinds_in,
     without_hue,
 )
-from agenticiqa.programs.offline.answers.places import name_places, where
+from agenticiqa.programs.offline.answers.places import compare_halves, compared_halves, name_places, where
 from agenticiqa.programs.offline.answers.question_reader import LONGEST_TEXT
 from agenticiqa.programs.offline.answers.rule_answer import (
     NO_REFERENCE,
@@ -83,7 +83,8 @@ def answer_from_evidence(question: UserQuestion, look: Look) -> Answered:
     measured = quoting(measured, query[:LONGEST_TEXT])
     details = [f"{measured.describe(name)} ({measured.explained(name)})" for name in answer.categories]
     if answer.answer is None:
-        return Answered(UNABLE, " ".join([answer.reason, *as_measured(details), answer.missing]))
+        reasons = [answer.reason, *as_measured(details), answer.missing]  # they say what an answer needs
+        return Answered(UNABLE, " ".join(reasons), needs_evidence=False)
     sentences = as_measured([*details, *scores_in_words(evidence)])
     return Answered(answer.answer, " ".join(filter(None, [answer.reason, *sentences, whole.remark])))
 
@@ -108,6 +109,8 @@ def _answer_parts(question: Asked, look: Look, whole: MeasuredImage) -> tuple[Ru
     if missing := [region for region in question.regions if region not in parts]:
         return RuleAnswer(None, f"The offline program cannot find {' and '.join(missing)} in the image."), whole
     several = len({meaning.scale for meaning in question.named}) > 1
+    if not several and (halves := compared_halves(question)):
+        return yes_no_letter(question.options, compare_halves(question, halves, whole, look)), whole
     if len(parts) > 1 and (several or _COMPARES.search(question.text)):
         reason = "The question compares parts of the image, or makes a separate claim about each."
         return RuleAnswer(None, reason), whole
@@ -132,7 +135,7 @@ def answer_about(question: Asked, measured: MeasuredImage, look: Look) -> RuleAn
         return where(question, measured, look)
     if not options or is_yes_no(options):
         return yes_no_letter(options, rule(question, measured, look))
-    if chosen := choices.choose_quality(question, measured):
+    if chosen := choices.choose_quality(question, measured) or choices.choose_absent(question, measured):
         return chosen
     if rule is rules.not_measured:
         return rule(question, measured, look)

@@ -52,6 +52,15 @@ _ABSENT = re.compile(
     r"\b(?:do|does|is|are)(?:n't| not)\b(?! it\b| the\b| this\b)|\bnot (?:present|visible|found|seen)\b|\babsent\b",
     re.I,
 )
+_PROBLEM = (
+    r"(?:\w+ )?(?:problem|issue|flaw|fault|defect|distortion|degradation|impairment|art[ei]fact|one|option|choice)s?"
+)
+# Questions for the offered distortion that is absent: "Which of these is not a problem?"
+_WHICH_NOT = re.compile(
+    rf"\W*(?:which|what)(?: (?:one )?of (?:the|these|those)(?: following)?)?(?: (?:\w+ )?{_PROBLEM})?"
+    r" (?:(?:is|are|does|do)(?:n't| not)|is absent|are absent|(?:is|are|does|do) (?:\w+ ){1,2}not)\b",
+    re.I,
+)
 _REFERENCE = re.compile(r"\b(?:reference|original|pristine|source)\b", re.I)
 
 
@@ -85,6 +94,31 @@ def choose(question: Asked, measured: MeasuredImage) -> RuleAnswer:
     if about is None or OTHER in clear:
         return NOT_UNDERSTOOD
     return _nearest_degree(about, question.options, {letter: option.level for letter, option in read.items()}, measured)
+
+
+def choose_absent(question: Asked, measured: MeasuredImage) -> RuleAnswer | None:
+    """Return the only offered distortion that is not visible, if the question asks for it; ``None`` for another one."""
+    is_named = any(meaning.subject != "any" for meaning in question.named) or "virtue" in question.senses
+    if is_named or not _WHICH_NOT.match(question.text):
+        return None
+    faults = {letter: _faults(text, _read_option(question.text, text)) for letter, text in question.options.items()}
+    if any(len(each) != 1 for each in faults.values()):
+        return None
+    every = [fault for (fault,) in faults.values()]
+    absent = []
+    for letter, (fault,) in faults.items():
+        severity = _severity(fault, every, measured)
+        if severity is None:
+            return cannot_tell(fault, measured)
+        if severity < VISIBLE:
+            if measured.may_hide(fault):
+                return cannot_exclude(fault, measured)
+            absent.append(letter)
+    if len(absent) != 1:
+        seen = f"{' and '.join(absent)} are not visible" if absent else "all offered distortions are visible"
+        return RuleAnswer(None, f"The measurements show one answer only if one is absent, but {seen}.")
+    reason = f"{absent[0]} is the only offered distortion that is not visible in the measurements."
+    return RuleAnswer(absent[0], reason, faults[absent[0]][0].categories)
 
 
 def _property_level(question: Asked, measured: MeasuredImage) -> RuleAnswer | None:

@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from statistics import fmean
 
 from agenticiqa.programs.offline.answers.asked import Asked, side_named
 from agenticiqa.programs.offline.answers.measured_image import VISIBLE, Look, MeasuredImage
-from agenticiqa.programs.offline.answers.rule_answer import NOT_UNDERSTOOD, RuleAnswer, cannot_tell
+from agenticiqa.programs.offline.answers.rule_answer import NO, NOT_UNDERSTOOD, YES, RuleAnswer, cannot_tell, is_yes_no
 from agenticiqa.signatures.vocabulary import DetectableDistortion
 
 MARGIN = 0.6  # severity by which a part must be worse than the others to be the answer
@@ -23,6 +24,7 @@ _PLACE = re.compile(
 )
 _LESS = re.compile(r"\b(?:least|less|fewer|fewest|lowest|weakest|not)\b", re.I)
 _BEST = re.compile(r"\b(?:best|better|cleanest|clearest|sharpest|crispest)\b", re.I)
+_THAN = re.compile(r"\bthan\b", re.I)
 _ALIKE = "No single part stands out."
 
 
@@ -62,6 +64,29 @@ def where(question: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
     if abs(means[first] - means[second]) < MARGIN / 2:
         return RuleAnswer(None, f"{reason} {_ALIKE}", about)
     return RuleAnswer(first, reason, about)
+
+
+def compared_halves(question: Asked) -> tuple[str, str] | None:
+    """Return two opposite sides if the question compares the first with the second: "Is the left half noisier than"."""
+    sides = [side_named(f"the {region}") for region in sorted(question.regions, key=question.text.lower().find)]
+    is_opposite = sorted(sides) in (["left", "right"], ["bottom", "top"])
+    if (
+        not is_opposite
+        or not re.search(r"\bthan\b", question.text)
+        or (question.options and not is_yes_no(question.options))
+    ):
+        return None
+    return sides[0], sides[1]
+
+
+def compare_halves(question: Asked, halves: tuple[str, str], measured: MeasuredImage, look: Look) -> RuleAnswer:
+    """Answer whether the first half has more of the distortion, from the evidence of ``where``, or less."""
+    what = "half-clean" if _wants_least(question) else "half"
+    found = where(replace(question, what=what, options={}), measured, look)
+    if found.answer is None:
+        return found
+    is_first = found.answer == f"The {halves[0]} half"
+    return replace(found, answer=f"{YES if is_first else NO}, {found.answer[0].lower()}{found.answer[1:]}")
 
 
 def name_places(options: Mapping[str, str]) -> bool:
