@@ -649,8 +649,9 @@ def add_tool(
         name: The name in questions, plans and results: letters, digits, "-" and "_".
         function: Takes the pixels of the image, uint8 RGB of shape (H, W, 3), and returns a float. If it has a second
             required argument, it also gets those of the reference. The first line of its docstring is shown to models.
-        curve: Maps a value to a score in 1..5, higher is better. Without it, values are reported on their own scale
-            and are no part of the score.
+        curve: Maps a value to a score in 1..5, higher is better. A plain rating uses it only if it is a ``ToolCurve``
+            that states a smaller error than the shipped ones. Without it, values are reported on their own scale and
+            are no part of the score.
 
     Raises:
         ToolError: The name is taken or invalid, or the function has other arguments.

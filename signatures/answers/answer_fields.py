@@ -19,6 +19,7 @@ from agenticiqa.signatures.answers.json_text import (
     Unreadable,
     cut_short,
     ends_in_thoughts,
+    in_plain_marks,
     json_values,
     too_much,
     without_thoughts,
@@ -56,7 +57,9 @@ def read_fields(text: str, signature: type[dspy.Signature]) -> dict[str, Any] | 
     if len(typed) != 1 or any(kind is not str for name, kind in kinds.items() if name not in typed):
         return None
     answer = read_answer(text, typed[0], kinds[typed[0]])
-    objects = [item.value for item in json_values(without_thoughts(text)) if isinstance(item.value, Mapping)]
+    objects = [
+        item.value for item in json_values(in_plain_marks(without_thoughts(text))) if isinstance(item.value, Mapping)
+    ]
 
     def beside(name: str) -> str:
         return next((value[name] for value in objects if isinstance(value.get(name), str)), "")
@@ -88,7 +91,7 @@ def begun_answer(text: str, field: str, model: type[ModelAnswer]) -> dict[str, A
 
 def _texts_begun(text: str) -> dict[str, str]:
     """Return the texts of one object that breaks off, by key; ``{}`` for any other text."""
-    text = without_thoughts(text)
+    text = in_plain_marks(without_thoughts(text))
     if too_much(text) or ends_in_thoughts(text) or not cut_short(text):
         return {}
     pairs = [(pair[1], pair[2], bool(pair[3])) for pair in _PAIR.finditer(text)]
@@ -116,7 +119,7 @@ def _written(text: str, field: str, model: type[BaseModel]) -> Mapping[Any, Any]
     """Return the last object in the text with the answer's keys, not yet validated. Raises Unreadable."""
     if why := too_much(text):
         raise Unreadable(why)
-    text = without_thoughts(text)
+    text = in_plain_marks(without_thoughts(text))
     if not text.strip():
         raise Unreadable("the answer was empty")
     values = list(json_values(text))

@@ -4,6 +4,7 @@ Parsers do not limit their time, so texts that are too long or too deeply nested
 """
 
 import ast
+import html
 import json
 import re
 from collections.abc import Iterable, Iterator
@@ -26,6 +27,14 @@ _OPENING = re.compile(r"\{|\[(?=\s*\{)")
 # A string with the mark before it (elsewhere an apostrophe does not begin a string), or a bracket.
 _MARK = re.compile(r"""[{\[,:(]\s{0,19}'(?:[^'\\]|\\.)*+'?|"(?:[^"\\]|\\.)*+"?|[{}\[\]]""", re.DOTALL)
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*+(?P<end>"|\\?\Z)', re.DOTALL)  # a string without an end takes the rest
+_QUOTES = '"“”„‟«»″＂〝〞「」『』‘’‚'
+_TYPOGRAPHIC = re.compile(rf"[{_QUOTES[1:]}｛｝［］：，]|&quot;|&#0*34;|&#x0*22;", re.IGNORECASE)
+_PLAIN = dict(zip("｛｝［］：，", "{}[]:,", strict=True))
+_PLAIN_OR_TYPOGRAPHIC = re.compile(rf"\\.|[{_QUOTES}{{}}\[\]:,｛｝［］：，]", re.DOTALL)
+# What follows the mark that ends a string: a colon, a bracket, the end, or a comma before a value.
+_BEHIND_A_STRING = re.compile(
+    rf"\s*+(?:[:：}}\]｝］]|[,，]\s*+(?:[{_QUOTES}{{\[｛［\d-]|true\b|false\b|null\b)|\Z)", re.IGNORECASE
+)
 _WHOLE_VALUE_LAST = re.compile(r'(:\s*""|[}\]])[\s`]*$')
 
 # Reasoning, in the marks of chat templates.
@@ -96,6 +105,49 @@ def cut_short(text: str) -> bool:
         return not outside.rstrip("` \n").endswith("}")
     braces, brackets = (outside.count(opening) - outside.count(closing) for opening, closing in ("{}", "[]"))
     return brackets > 0 or (braces > 0 and not _WHOLE_VALUE_LAST.search(outside))
+
+
+def in_plain_marks(text: str) -> str:
+    """Return a text with the marks of JSON in place of typographic ones: « ” ： ｛ &quot;.
+
+    A text with a valid object is unchanged. In others, a quotation mark of any form begins a string behind a comma,
+    colon or opening bracket, and ends it before a comma, colon or closing bracket. Other marks are a part of a string.
+    """
+    if not _TYPOGRAPHIC.search(text) or _is_strict(text):
+        return text
+    text = html.unescape(text) if "&" in text else text
+    parts: list[str] = []
+    at, depth, is_inside, before = 0, 0, False, ""
+    for match in _PLAIN_OR_TYPOGRAPHIC.finditer(text):
+        mark, between = match[0], text[at : match.start()]
+        plain = _PLAIN.get(mark, mark)
+        parts.append(between)
+        at = match.end()
+        if is_inside and mark in _QUOTES:
+            is_inside = not _BEHIND_A_STRING.match(text, at)
+            plain = mark if is_inside else '"'
+            plain = r"\"" if plain == '"' and is_inside else plain
+        elif is_inside or (not depth and plain not in "{["):
+            plain = mark
+        elif mark in _QUOTES:
+            is_inside = before in ("{", "[", ":", ",") and not between.strip()
+            plain = '"' if is_inside else mark
+        else:
+            depth = max(0, depth + (plain in "{[") - (plain in "}]"))
+        before = plain
+        parts.append(plain)
+    return "".join([*parts, text[at:]])
+
+
+def _is_strict(text: str) -> bool:
+    """Return whether the first object of a text is valid JSON."""
+    opening = _OPENING.search(text)
+    if opening is None:
+        return False
+    with suppress(ValueError):
+        _DECODER.raw_decode(text, opening.start())
+        return True
+    return False
 
 
 def json_values(text: str) -> Iterator[JsonValue]:

@@ -58,6 +58,14 @@ def test_a_named_tool_with_a_curve_is_the_tool_score(program: AgenticIQA, photo:
     assert f"MY-EDGES {call.raw:.4g} ({call.calibrated:.2f} of 5)" in program(photo, "MY-EDGES?").final_answer
 
 
+def test_a_curve_without_an_error_changes_no_plain_rating(program: AgenticIQA, photo: Path) -> None:
+    before = program(photo)
+    add_tool(program, "MY-EDGES", edges, curve)
+    after = program(photo)
+    assert after.quality_score == before.quality_score
+    assert "MY-EDGES" not in [call.tool for call in after.executor_evidence.tool_log]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("query", [NAMED, "Is it sharp by MY-EDGES? A. Yes B. No"])
 def test_a_tool_without_a_curve_is_reported_on_its_own_scale_and_changes_no_score(

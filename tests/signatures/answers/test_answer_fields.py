@@ -13,9 +13,11 @@ from agenticiqa.signatures.answers.json_text import (
     Unreadable,
     cut_short,
     ends_in_thoughts,
+    in_plain_marks,
     json_values,
     without_thoughts,
 )
+from agenticiqa.signatures.answers.model_answer import ModelAnswer
 from agenticiqa.signatures.replan import DecideReplan, Decision
 from agenticiqa.signatures.summarizer import Answer
 
@@ -183,3 +185,58 @@ def test_an_answer_that_lacks_only_closing_braces_is_complete(text: str) -> None
 def test_any_text_is_accepted(text: str) -> None:
     assert without_thoughts(text) in text
     assert not cut_short(json.dumps({"note": text}))
+
+
+TYPOGRAPHIC = {
+    "full-width colons": '{"level"： "Good", "reason"："Sharp, 2：1", "shares"：[0.5, 1]}',
+    "full-width commas": '{"level": "Good"， "reason": "Sharp, 2：1"，"shares": [0.5， 1]}',
+    "full-width braces": '｛"level": "Good", "reason": "Sharp, 2：1", "shares": ［0.5, 1］｝',
+    "all full-width": "｛＂level＂：＂Good＂，＂reason＂：＂Sharp, 2：1＂，＂shares＂：［0.5，1］｝",
+    "guillemets": "{«level»: «Good», «reason»: «Sharp, 2：1», «shares»: [0.5, 1]}",
+    "reversed guillemets": "{»level«: »Good«, »reason«: »Sharp, 2：1«, »shares«: [0.5, 1]}",
+    "English": "{“level”: “Good”, “reason”: “Sharp, 2：1”, “shares”: [0.5, 1]}",
+    "German": "{„level“: „Good“, „reason“: „Sharp, 2：1“, „shares“: [0.5, 1]}",
+    "single": "{‘level’: ‘Good’, ‘reason’: ‘Sharp, 2：1’, ‘shares’: [0.5, 1]}",
+    "Japanese": "{「level」: 「Good」, 「reason」: 「Sharp, 2：1」, 「shares」: [0.5, 1]}",
+    "HTML": '{"level": "Good", "reason": "Sharp, 2：1", "shares": [0.5, 1]}'.replace('"', "&quot;"),
+    "numbers of HTML": '{"level": "Good", "reason": "Sharp, 2：1", "shares": [0.5, 1]}'.replace('"', "&#34;"),
+    "a closing mark": '{"level": "Good”, "reason": "Sharp, 2：1", "shares": [0.5, 1]}',
+    "a last closing mark": '{"shares": [0.5, 1], "level": "Good", "reason": "Sharp, 2：1”}',
+    "an opening mark": '{"level": “Good", "reason": "Sharp, 2：1", "shares": [0.5, 1]}',
+    "a closing mark of a key": '{"level”: "Good", "reason": "Sharp, 2：1", "shares": [0.5, 1]}',
+}
+
+
+class Typed(ModelAnswer):
+    level: str
+    reason: str
+    shares: list[float]
+
+
+@pytest.mark.parametrize("form", TYPOGRAPHIC)
+@pytest.mark.parametrize(
+    "around", ["{}", "Here «it» is, “so”:\n```json\n{}\n```\n", "<think>“a”: {{}}</think>{} 「end」"]
+)
+def test_typographic_marks_of_json_are_read(form: str, around: str) -> None:
+    text = around.format(TYPOGRAPHIC[form])
+    answer = read_answer(text, "answer", Typed)
+    assert answer.model_dump() == {"level": "Good", "reason": "Sharp, 2：1", "shares": [0.5, 1.0]}
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('{"level": "Good", "reason": "a “b”, c", "shares": [1]}', "a “b”, c"),
+        ('{“level”: “Good”, “reason”: “a "b" c”, “shares”: [1]}', 'a "b" c'),
+        ("{«level»: «Good», «reason»: «dogs’ fur：“b”, c», «shares»: [1]}", "dogs’ fur：“b”, c"),
+        (r'{"level"： "Good", "reason": "a \"b\" c", "shares": [1]}', 'a "b" c'),
+    ],
+)
+def test_typographic_marks_inside_of_strings_are_kept(text: str, reason: str) -> None:
+    assert read_answer(text, "answer", Typed).model_dump()["reason"] == reason
+
+
+@given(st.text())
+def test_valid_json_keeps_its_marks(text: str) -> None:
+    valid = json.dumps({"note": text}, ensure_ascii=False)
+    assert in_plain_marks(valid) == valid
