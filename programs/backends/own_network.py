@@ -7,8 +7,10 @@ from contextlib import suppress
 from urllib.parse import urlsplit
 
 # Names in the file of hosts of usual systems.
-LOOPBACK_NAMES = ("localhost", "localhost.localdomain", "localhost4", "localhost4.localdomain4", "localhost6")
-LOOPBACK_NAMES += ("localhost6.localdomain6", "ip6-localhost", "ip6-loopback")
+LOOPBACK_NAMES = (
+    *("localhost", "localhost.localdomain", "localhost4", "localhost4.localdomain4", "localhost6"),
+    *("localhost6.localdomain6", "ip6-localhost", "ip6-loopback"),
+)
 
 
 def is_loopback(host: str) -> bool:
