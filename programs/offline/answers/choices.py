@@ -114,9 +114,10 @@ def choose_absent(question: Asked, measured: MeasuredImage) -> RuleAnswer | None
             if measured.may_hide(fault):
                 return cannot_exclude(fault, measured)
             absent.append(letter)
-    if len(absent) != 1:
-        seen = f"{' and '.join(absent)} are not visible" if absent else "all offered distortions are visible"
-        return RuleAnswer(None, f"The measurements show one answer only if one is absent, but {seen}.")
+    if not absent:
+        return RuleAnswer(None, "All offered distortions are visible in the measurements.")
+    if len(absent) > 1:
+        return RuleAnswer(None, f"Several offered distortions are not visible: {' and '.join(absent)}.")
     reason = f"{absent[0]} is the only offered distortion that is not visible in the measurements."
     return RuleAnswer(absent[0], reason, faults[absent[0]][0].categories)
 
