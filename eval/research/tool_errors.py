@@ -170,6 +170,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         for source, entry in errors.items():
             entry["images"] = sum(map(len, files[source]))
         old = yaml.safe_load(args.write.read_text(encoding="utf-8"))
+        for source, entry in errors.items():
+            before = old.get("errors", {}).get(source, {}).get("images", 0)
+            if entry["images"] < before:
+                parser.error(
+                    f"{source}: the table has the errors on {before} images, and these files have {entry['images']}: "
+                    "name the files of all sets, or remove the entry from the table"
+                )
         errors = {**old.get("errors", {}), **errors}  # other sources stay
         text = yaml.safe_dump({**old, "errors": errors}, sort_keys=False, default_flow_style=None, width=120)
         write_atomically(args.write, HEADER + text)

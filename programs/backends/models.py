@@ -6,7 +6,7 @@ by the plain name.
 
 import re
 
-from agenticiqa.programs.backends.image_tokens import FAMILIES, Rule, Size, seen_size_by
+from agenticiqa.programs.backends.image_tokens import FAMILIES, QWEN, Rule, Size, seen_size_by
 from agenticiqa.programs.backends.providers import Provider, row_of
 
 # Beginning of a plain name. Names such as "o1-7b" belong to other makers.
@@ -45,4 +45,5 @@ def seen_size(backend: str, size: Size) -> Size:
 def _rule_and_name(backend: str) -> tuple[Rule, str]:
     """Return the rule for the tokens of an image, of the family or else of the provider, and the model's plain name."""
     name, provider = plain_name(backend.partition(".")[2]), row_of(backend) or Provider()
-    return next((rule for pattern, rule in FAMILIES.items() if re.match(pattern, name)), provider.image_tokens), name
+    of_family = (rule for pattern, rule in FAMILIES.items() if re.match(pattern, name))
+    return next(of_family, provider.image_tokens or QWEN), name

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from agenticiqa.programs.backends.image_tokens import LLAMA_CPP, QWEN, Rule, claude_tokens, gemini_tokens, openai_tokens
+from agenticiqa.programs.backends.image_tokens import LLAMA_CPP, Rule, claude_tokens, gemini_tokens, openai_tokens
 from agenticiqa.programs.backends.json_schema import BOUNDS
 from agenticiqa.programs.backends.own_network import is_own_network
 
@@ -58,9 +58,10 @@ class Provider:
     ``schema_per_request``: whether each request has a schema of its own, with the names and the number of rows that it
     asks for. Servers of the user's own build a grammar in milliseconds; hosted providers compile and cache each schema,
     which delays its first request, so they get one schema for each stage. ``refused_keywords``: the keywords that their
-    strict modes refuse. ``image_tokens``: the rule for the tokens of an image; ``models`` has the rules
-    of models that several providers offer. ``formats``: the media types that it is known to decode. ``continues``: the
-    fields of a request that continues an unfinished answer; ``None`` if the model would begin a new answer.
+    strict modes refuse. ``image_tokens``: the rule for the tokens of an image, by default Qwen's; ``models`` has
+    the rules of models that several providers offer. ``formats``: the media types that it is known to decode.
+    ``continues``: the fields of a request that continues an unfinished answer; ``None`` if the model would begin a new
+    answer.
     ``reasoning_is_apart``: whether it counts hidden reasoning separately from output tokens. ``context``: the size of
     its context, for a server of the user's own. ``timeout``: seconds for one attempt, unless the configuration sets
     them. ``max_tokens``: the fewest tokens of an answer, unless the configuration sets them, for models that reason
@@ -83,7 +84,7 @@ class Provider:
     takes_top_p: bool = True
     schema_per_request: bool = False
     refused_keywords: frozenset[str] = frozenset()
-    image_tokens: Rule = QWEN
+    image_tokens: Rule | None = None
     formats: frozenset[str] = JPEG_PNG
     continues: Mapping[str, Any] | None = None
     reasoning_is_apart: bool = False
@@ -95,6 +96,11 @@ class Provider:
     models: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     elsewhere: Mapping[str, Any] = field(default_factory=dict)
     nearby: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Refuse a provider with a key that does not state ``image_tokens``, on which estimates of its price depend."""
+        if self.key_env and self.image_tokens is None:
+            raise TypeError(f"the provider with the key {self.key_env} must state image_tokens")
 
     @property
     def bills_schemas(self) -> bool:

@@ -1,6 +1,7 @@
 """The command that measures the errors of the quality tools."""
 
 import json
+import re
 from importlib import resources
 from pathlib import Path
 
@@ -40,14 +41,22 @@ def rows(tmp_path: Path) -> Path:
     return file
 
 
-def test_errors_are_written_beside_the_table(rows: Path, tmp_path: Path) -> None:
+def test_errors_are_written_beside_the_table(rows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table = tmp_path / "table.yaml"
     shipped = (resources.files("agenticiqa.configs") / "tool_table.yaml").read_text(encoding="utf-8")
     table.write_text(shipped, encoding="utf-8")
+    with pytest.raises(SystemExit):
+        tool_errors.main(["fit", "reference", str(rows), "--write", str(table)])
+    assert re.search(
+        r"reference: the table has the errors on \d+ images, and these files have 40", capsys.readouterr().err
+    )
+    before = yaml.safe_load(shipped)
+    del before["errors"]["reference"]
+    table.write_text(yaml.safe_dump(before), encoding="utf-8")
     assert tool_errors.main(["fit", "reference", str(rows), "--write", str(table)]) == 0
-    before, after = yaml.safe_load(shipped), yaml.safe_load(table.read_text(encoding="utf-8"))
+    after = yaml.safe_load(table.read_text(encoding="utf-8"))
     assert {**after, "errors": 0} == {**before, "errors": 0}
-    others = before["errors"].keys() - {"reference"}
+    others = before["errors"].keys()
     assert others
     assert {name: after["errors"][name] for name in others} == {name: before["errors"][name] for name in others}
     found = after["errors"]["reference"]["tools"]

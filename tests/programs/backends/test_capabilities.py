@@ -16,6 +16,7 @@ from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends import capabilities as module
 from agenticiqa.programs.backends.capabilities import FEWER_LOGPROBS, RequestFeatures
 from agenticiqa.programs.backends.connect import features_of
+from agenticiqa.programs.backends.image_tokens import QWEN
 from agenticiqa.programs.backends.limits import LimitReached, Limits, RunLimits
 from agenticiqa.programs.backends.providers import PROVIDERS, Provider
 from agenticiqa.programs.backends.run_context import within
@@ -288,7 +289,7 @@ def test_another_refusal_does_not_change_the_name_of_the_token_limit(name: str, 
 
 def test_a_provider_that_forbids_other_parameters_needs_one_row(photo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Mistral's API refuses ``max_completion_tokens``, ``seed`` and log-probabilities with status 422."""
-    row = Provider("MISTRAL_API_KEY", "https://api.mistral.ai/v1", logprobs=0, seed=False)
+    row = Provider("MISTRAL_API_KEY", "https://api.mistral.ai/v1", logprobs=0, seed=False, image_tokens=QWEN)
     monkeypatch.setitem(PROVIDERS, "mistral", row)
     known = {"model", "messages", "temperature", "top_p", "max_tokens", "random_seed", "response_format", "n", "stop"}
 

@@ -10,7 +10,7 @@ import pytest
 
 from agenticiqa.configs import Rating, load_config
 from agenticiqa.programs.backends.connect import connect
-from agenticiqa.programs.backends.providers import PROVIDERS
+from agenticiqa.programs.backends.providers import PROVIDERS, Provider
 
 
 @pytest.mark.parametrize("name", PROVIDERS)
@@ -87,3 +87,8 @@ def test_only_the_table_knows_a_provider_by_name() -> None:
                 node.value for node in ast.walk(ast.parse(file.read_text("utf-8"))) if isinstance(node, ast.Constant)
             }
             assert not texts & PROVIDERS.keys(), file
+
+
+def test_a_hosted_provider_states_its_rule_for_images() -> None:
+    with pytest.raises(TypeError, match="the provider with the key MY_KEY must state image_tokens"):
+        Provider("MY_KEY", "https://api.example.org/v1")
