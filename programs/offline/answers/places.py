@@ -70,11 +70,7 @@ def compared_halves(question: Asked) -> tuple[str, str] | None:
     """Return two opposite sides if the question compares the first with the second: "Is the left half noisier than"."""
     sides = [side_named(f"the {region}") for region in sorted(question.regions, key=question.text.lower().find)]
     is_opposite = sorted(sides) in (["left", "right"], ["bottom", "top"])
-    if (
-        not is_opposite
-        or not re.search(r"\bthan\b", question.text)
-        or (question.options and not is_yes_no(question.options))
-    ):
+    if not is_opposite or not _THAN.search(question.text) or (question.options and not is_yes_no(question.options)):
         return None
     return sides[0], sides[1]
 
