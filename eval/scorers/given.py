@@ -23,6 +23,7 @@ logger = logging.getLogger(__name__)
 COLUMN, FILE = "column:", "file:"
 LOWER = "-"  # before the name of a column
 IN_MEMORY = "scores"  # the title of values in memory
+OF_RESULTS = "quality_score"  # the column of scores in results of this program
 EXAMPLES = 2
 FILE_AND_FOLDER = 2  # parts of a path
 
@@ -136,6 +137,7 @@ def _of_table(path: Path, column: str | None) -> tuple[list[Named], str]:
     if image is None:
         raise UserError(f"{source.title}: no image column found (columns: {', '.join(header)}); rename one to image")
     numeric = [name for name in header if name != image and _is_numeric(name, [cells for _, cells in rows])]
+    numeric = [name for name in numeric if name == OF_RESULTS] or numeric
     if column is None and len(numeric) != 1:
         which = f"several columns of numbers: {', '.join(numeric)}" if numeric else "no column of numbers"
         example = f"{FILE}{path}:{(numeric or ['score'])[0]}"

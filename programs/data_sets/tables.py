@@ -76,9 +76,10 @@ def image_in(table: str, name: str, value: Any) -> ImageSource:
         value = value.get("bytes") or value.get("path")
     if isinstance(value, bytes):
         return UndecodedImage(name, value)
-    return (
-        source_at(beside(table, value)) if isinstance(value, str) and value else NoImage(name, "the row has no image")
-    )
+    if isinstance(value, str) and value:
+        return source_at(beside(table, value))
+    found = f"the column has a {type(value).__name__}, expected the bytes or the path of an image"
+    return NoImage(name, found if value else "the row has no image")
 
 
 def beside(table: str, name: str) -> str:

@@ -58,7 +58,11 @@ def test_a_column_of_the_labels_is_a_scorer_in_either_direction(scored: Path) ->
 
 @pytest.mark.parametrize(
     ("header", "named", "title"),
-    [(["filename", "musiq"], "", "theirs"), (["image", "musiq", "-x"], ":musiq", "theirs:musiq")],
+    [
+        (["filename", "musiq"], "", "theirs"),
+        (["image", "quality_score", "width"], "", "theirs"),  # results of assess
+        (["image", "musiq", "-x"], ":musiq", "theirs:musiq"),
+    ],
 )
 def test_a_table_is_joined_by_image(header: list[str], named: str, title: str, scored: Path, tmp_path: Path) -> None:
     rows = [[f"/elsewhere/data/{label.name}", score, 1] for label, score in zip(read_labels(scored), MINE, strict=True)]

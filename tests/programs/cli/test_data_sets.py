@@ -290,6 +290,12 @@ def test_a_pattern_of_data_sets_without_a_match_is_named(album: Path, capsys: py
         assert f"{command[1]}: no file matches this pattern" in capsys.readouterr().err
 
 
+def test_a_column_without_images_is_named_with_what_it_has(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pq.write_table(pa.table({"image": [[png(20)]]}), "lists.parquet")
+    assert main(["assess", "lists.parquet"]) != 0
+    assert "the column has a list, expected the bytes or the path of an image" in capsys.readouterr().err
+
+
 def test_a_store_that_is_unreachable_is_one_line(
     album: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
