@@ -68,6 +68,7 @@ def images_in_tar(
         raise ImageError("compressed tar files are not read; decompress it first, for example with gunzip", name)
     fs, path = open_place(name)
     expected, seen, installed = _index_of(name), set[str](), installed_formats()
+    given = Counter[str]()  # images of each name
     with fs.open(path, "rb") as file, tarfile.open(fileobj=file, mode="r:") as tar:
         for member in tar:
             folder, _, own = member.name.rpartition("/")
@@ -86,6 +87,9 @@ def images_in_tar(
             key = own.partition(".")[0]  # WebDataset splits names in this way
             seen.add(f"{folder}/{key}" if folder else key)
             source = f"{name}/{member.name}"
+            given[source] += 1
+            if given[source] > 1:  # an archive may hold several members of one name
+                source = f"{source}#{given[source]}"
             yield _content(tar, held, source) if at_once else TarMember(source, name, held.offset_data, held.size)
         # tarfile treats a damaged header, and a cut between two members, as the end of the file.
         file.seek(tar.offset)

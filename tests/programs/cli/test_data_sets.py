@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -282,6 +283,19 @@ def test_copies_in_a_data_set_are_compared(tmp_path: Path, monkeypatch: pytest.M
     page = Path("copies.html").read_text()
     assert page.count('<img src="copies_files/') >= 2
     assert f",{len(copies[0])}," in Path("copies.csv").read_text()
+
+
+def test_members_of_one_name_are_images_of_their_own(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for mode, gray in (("w", 20), ("a", 60)):
+        with tarfile.open("a.tar", mode) as tar:
+            (album / "0.png").write_bytes(png(gray))
+            tar.add(album / "0.png", "0.png")
+    command = ["assess", "a.tar", "--jsonl", "rows.jsonl"]
+    assert main(command) == main([*command, "--resume"]) == 0
+    rows = [json.loads(line) for line in Path("rows.jsonl").read_text().splitlines()]
+    assert [row["image"] for row in rows] == ["a.tar/0.png", "a.tar/0.png#2"]
+    assert main(["assess", "a.tar", "--parquet", "scores"]) == 0
+    assert pq.read_table("scores")["image"].to_pylist() == ["a.tar/0.png", "a.tar/0.png#2"]
 
 
 def test_a_pattern_of_data_sets_without_a_match_is_named(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
