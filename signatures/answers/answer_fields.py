@@ -91,8 +91,10 @@ def begun_answer(text: str, field: str, model: type[ModelAnswer]) -> dict[str, A
 
 def _texts_begun(text: str) -> dict[str, str]:
     """Return the texts of one object that breaks off, by key; ``{}`` for any other text."""
+    if too_much(text):
+        return {}
     text = in_plain_marks(without_thoughts(text))
-    if too_much(text) or ends_in_thoughts(text) or not cut_short(text):
+    if ends_in_thoughts(text) or not cut_short(text):
         return {}
     pairs = [(pair[1], pair[2], bool(pair[3])) for pair in _PAIR.finditer(text)]
     if len({key for key, _, _ in pairs}) < len(pairs):  # more than one object

@@ -71,10 +71,11 @@ def too_much(text: str) -> str | None:
         text = without_thoughts(text)
     if len(text) > LONGEST:
         return f"the answer is too long: it has {len(text):,} characters, and at most {LONGEST:,} are read"
-    steps = (1 if bracket in "{[" else -1 for bracket in re.findall(r"[{}\[\]]", text))
+    brackets = re.findall(r"[{}\[\]｛｝［］]", text)  # the wide ones become plain ones when the answer is read
+    steps = [1 if bracket in "{[｛［" else -1 for bracket in brackets]
     if max(accumulate(steps, lambda depth, step: max(depth + step, 0), initial=0)) > DEEPEST:
         return f"the answer is nested too deeply: more than {DEEPEST} brackets are open at once"
-    if text.count("{") + text.count("[") > MOST_BRACKETS:
+    if steps.count(1) > MOST_BRACKETS:
         return f"the answer has too many brackets: more than {MOST_BRACKETS:,}"
     if _LONG_NUMBER.search(text):
         return f"a number in the answer is too long: it has more than {MOST_DIGITS} digits"
