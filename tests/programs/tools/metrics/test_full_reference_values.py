@@ -48,7 +48,7 @@ def test_the_official_ms_ssim_is_the_weighted_mean_of_the_same_terms(shared_data
     for pair in golden_pairs(shared_data):
         mean = np.average(ms_ssim_terms(pair.image, pair.reference), weights=TERM_WEIGHTS)
         assert mean == pytest.approx(pair.values["ms_ssim"], abs=1e-4), pair.name
-        if product := {"I03.png": 0.6700, "I19.png": 0.8418}.get(pair.name):  # as docs/metrics.md says
+        if product := {"I03.png": 0.6700, "I19.png": 0.8418}.get(pair.name):  # as docs/agreement.md says
             assert ms_ssim(pair.image, pair.reference) == pytest.approx(product, abs=5e-5)
 
 
