@@ -270,13 +270,16 @@ def test_the_page_tunes_with_plain_dspy(
     lm: dspy.LM, make_labels: MakeLabels, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     labels = make_labels(scenes=4)
+    (labels.parent / "examples").symlink_to(labels.parent)
     monkeypatch.chdir(labels.parent)
     (block,) = [each for each in snippets(PAGE) if "dspy.GEPA(" in each.text]
     assert len([line for line in block.text.splitlines() if line.strip()]) <= 20
-    space: dict[str, Any] = {"lm": lm, "dspy": dspy, "AgenticIQA": AgenticIQA}
+    before, model, after = block.text.partition('lm = dspy.LM("openai/gpt-4o")\n')
+    assert model
+    space: dict[str, Any] = {"lm": lm}
     monkeypatch.setattr(logging.getLogger("dspy"), "propagate", True)
     caplog.set_level(logging.INFO, logger="dspy")
-    exec(compile(block.text, block.name, "exec"), space)
+    exec(compile(before + after, block.name, "exec"), space)
     for name in ("few_shot", "mipro", "gepa"):
         assert names(space[name]) == RATED
         space[name].set_lm(lm)
