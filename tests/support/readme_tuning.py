@@ -31,8 +31,6 @@ def run_readme_tuning(
     monkeypatch.chdir(folder)
     monkeypatch.setenv("OPENAI_BASE_URL", address)
     monkeypatch.setenv("OPENAI_API_KEY", "none")
-    import agenticiqa
-
-    space: dict[str, Any] = {"AgenticIQA": agenticiqa.AgenticIQA}  # imported by the block before it
+    space: dict[str, Any] = {}
     exec(compile(text, block.name, "exec"), space)
     return space
