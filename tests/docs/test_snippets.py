@@ -1,4 +1,4 @@
-"""README and docs/ are executed: every command prints what the page shows, every Python block runs."""
+"""README and docs/ are executed: every command prints what the page shows, every Python block runs alone."""
 
 import ast
 import json
@@ -11,46 +11,33 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import dspy
 import pytest
 import yaml
 
 from agenticiqa.configs import load_config
 from agenticiqa.configs.policy import GatePolicy
 from agenticiqa.eval.cli import COMMANDS, main
-from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.cli.parser import parse
 from agenticiqa.programs.cli.status import BELOW, OK
-from support.snippets import Snippet, commands, has_lines, matches, snippets
+from support.snippets import Snippet, commands, has_lines, matches, snippets, undefined_names
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCKS = [block for page in PAGES for block in snippets(page)]
 KINDS = {"console", "python", "yaml", "csv", "text", "json", "bash", "mermaid"}
 OF_A_CHECKOUT = ("agenticiqa.eval.research.", "tests/")  # only in a checkout, not in the installed package
 
 
-@pytest.fixture(scope="module")
-def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder that the pages assume: the example photos, an album of them, and photo.jpg."""
-    folder = tmp_path_factory.mktemp("work")
-    no_photos = shutil.ignore_patterns("*.py", "*.md", "__pycache__")
-    shutil.copytree(ROOT / "examples", folder / "examples", ignore=no_photos)
-    shutil.copytree(folder / "examples", folder / "album", ignore=shutil.ignore_patterns("copies", "labels.csv"))
-    shutil.copy(folder / "examples" / "coffee_jpeg.jpg", folder / "photo.jpg")
-    shutil.copy(folder / "examples" / "coffee.webp", folder / "original.webp")
-    if (data := ROOT.parent / "shared" / "data").is_dir():
-        (folder / "data").symlink_to(data)
-    return folder
-
-
 @pytest.fixture
-def terminal(monkeypatch: pytest.MonkeyPatch, work: Path) -> Path:
-    """A terminal of 100 columns without colors."""
-    monkeypatch.chdir(work)
+def terminal(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A terminal of 100 columns without colors, in a new folder with what the pages assume: the example photos."""
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    if (data := ROOT.parent / "shared" / "data").is_dir():
+        (tmp_path / "data").symlink_to(data)
+    monkeypatch.chdir(tmp_path)
     for name, value in {"TTY_COMPATIBLE": "1", "COLUMNS": "100", "NO_COLOR": "1", "TERM": "xterm"}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("OPENAI_API_KEY", "not-a-key")  # for estimates, which send nothing
-    return work
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -72,48 +59,67 @@ def test_a_python_command_runs_where_the_page_says(page: Path) -> None:
                 assert find_spec(what), f"{page.name}: {what} is not installed"
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_snippet_does_what_the_page_shows(
-    page: Path, terminal: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    namespace: dict[str, Any] = {"__name__": f"docs_{page.stem}"}
-    for block in snippets(page):
-        if block.kind == "yaml":
-            keep_configuration(block)
-        elif block.kind in ("console", "bash"):
-            for command, shown in commands(block.text):
-                if block.not_run or block.needs:
-                    understood(block, command)
-                    capfd.readouterr()
-                else:
-                    executed(block, command, shown, capfd, monkeypatch)
-        elif block.kind == "python" and not block.not_run and (not block.needs or find_spec(block.needs)):
-            run_python(block, namespace)
+def test_each_python_block_defines_what_it_uses() -> None:
+    undefined = {block.name: undefined_names(block.text) for block in BLOCKS if block.kind == "python"}
+    assert {name: names for name, names in undefined.items() if names} == {}
 
 
-def test_custom_parts_work_as_the_page_shows(terminal: Path) -> None:
-    text = (ROOT / "docs" / "dspy.md").read_text(encoding="utf-8")
-    first, last = (text[: text.index(title)].count("\n") for title in ("## Parts of your own", "## Files"))
-    blocks = [block for block in snippets(ROOT / "docs" / "dspy.md") if first < block.line < last]
-    assert len(blocks) == 4
-    namespace: dict[str, Any] = {"__name__": "docs_parts", "dspy": dspy, "AgenticIQA": AgenticIQA}
-    for block in blocks:
-        run_python(block, namespace)
+def test_commands_that_are_not_run_are_accepted() -> None:
+    for block in BLOCKS:
+        if block.kind == "bash" or (block.kind == "console" and (block.not_run or block.needs)):
+            for command, _ in commands(block):
+                words = shlex.split(command, comments=True)
+                if words[0] == "agenticiqa":
+                    parse(words[1:], COMMANDS)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "block",
-    [block for page in PAGES for block in snippets(page) if block.needs and block.kind != "python"],
+    [block for block in BLOCKS if block.kind == "python" and not block.not_run],
     ids=lambda block: block.name,
 )
+@pytest.mark.usefixtures("terminal")
+def test_each_python_block_runs_alone(block: Snippet) -> None:
+    if block.needs:
+        pytest.importorskip(block.needs)
+    if block.after:
+        assert main(shlex.split(block.after)[1:]) == OK
+    run_python(block)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.usefixtures("terminal")
+def test_the_commands_of_a_page_print_what_it_shows(
+    page: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Run the commands of a page in turn, after the blocks above them, which make their files."""
+    blocks = snippets(page)
+    has_commands = any(block.kind == "console" for block in blocks)
+    for block in blocks:
+        if block.kind == "yaml":
+            keep_configuration(block)
+        elif block.not_run or block.needs:
+            continue
+        elif block.kind == "console":
+            for command, shown in commands(block):
+                executed(block, command, shown, capfd, monkeypatch)
+        elif block.kind == "python" and has_commands:
+            run_python(block)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "block", [block for block in BLOCKS if block.needs and block.kind == "console"], ids=lambda block: block.name
+)
+@pytest.mark.usefixtures("terminal")
 def test_every_figure_is_printed_by_its_command(
-    block: Snippet, terminal: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    block: Snippet, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not Path(block.needs).exists():
         pytest.skip(f"no {block.needs}: the labeled images are not beside the checkout")
-    for command, shown in commands(block.text):
+    for command, shown in commands(block):
         executed(block, command, shown, capfd, monkeypatch)
 
 
@@ -157,17 +163,8 @@ def executed(
         assert found, f"{block.name}: {command} prints\n{output}\nthe page shows\n{page}"
 
 
-def understood(block: Snippet, command: str) -> None:
-    """Check that a command parses without running it; ``assess`` runs up to its cost estimate."""
-    words = shlex.split(command, comments=True)
-    if words[:1] != ["agenticiqa"]:
-        return
-    parse(words[1:], COMMANDS)
-    if words[1] == "assess" and "--parquet" not in words:  # Parquet runs have no estimate
-        assert main([*words[1:], "--dry-run"]) == 0, f"{block.name}: {command}"
-
-
-def run_python(block: Snippet, namespace: dict[str, Any]) -> None:
+def run_python(block: Snippet) -> None:
+    namespace: dict[str, Any] = {"__name__": "block"}
     tree = ast.parse(block.text)
     lines = block.text.splitlines()
     for statement in tree.body:

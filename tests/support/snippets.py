@@ -4,7 +4,9 @@ The word after the fence is the kind of a block:
 
 - ``console``: lines that begin with ``$ `` are commands, followed by their output. A line ``...`` stands for any lines.
   Times are not compared. With ``2>&1`` at the end of a command, its lines may come in any order.
-- ``python``: executed from top to bottom, one namespace for each page. A comment ``# -> text`` at the end of a line
+- ``bash``: commands that are not executed, but the command line must accept each ``agenticiqa`` command.
+- ``python``: executed from top to bottom, alone, in a folder that has only ``examples``. If it reads the output of a
+  command, its first line is ``# after: command``, which runs before it. A comment ``# -> text`` at the end of a line
   holds the ``repr`` of that line's expression.
 - ``yaml``: a configuration. If its first line is ``# name.yaml``, later blocks can read it by that name.
 
@@ -13,7 +15,9 @@ must still accept each ``agenticiqa`` command in it. ``<!-- needs: path -->`` ru
 exists; before Python, it names a package that has to be installed.
 """
 
+import builtins
 import re
+import symtable
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +45,12 @@ class Snippet:
         """Return the name shown in a failure."""
         return f"{self.page}:{self.line}"
 
+    @property
+    def after(self) -> str:
+        """Return the command that makes the files of a Python block, or an empty text."""
+        first = self.text.partition("\n")[0]
+        return first.removeprefix("# after: ") if first.startswith("# after: ") else ""
+
 
 def snippets(page: Path) -> list[Snippet]:
     """Return every fenced block of a page, in order."""
@@ -57,8 +67,24 @@ def snippets(page: Path) -> list[Snippet]:
     return found
 
 
-def commands(text: str) -> Iterator[tuple[str, list[str]]]:
-    """Yield the commands of a console block, each with the lines of output below it."""
+def undefined_names(text: str) -> set[str]:
+    """Return the names that Python source reads and never defines, so that it needs code above it."""
+
+    def read(table: symtable.SymbolTable) -> Iterator[str]:
+        for symbol in table.get_symbols():
+            if symbol.is_referenced() and (table is module or symbol.is_global()):
+                yield symbol.get_name()
+        for inner in table.get_children():
+            yield from read(inner)
+
+    module = symtable.symtable(text, "block", "exec")
+    defined = {each.get_name() for each in module.get_symbols() if each.is_assigned() or each.is_imported()}
+    return set(read(module)) - defined - set(dir(builtins))
+
+
+def commands(block: Snippet) -> Iterator[tuple[str, list[str]]]:
+    """Yield the commands of a console or bash block, each with the lines of output below it."""
+    text = re.sub(r"^(?=\S)", "$ ", block.text, flags=re.MULTILINE) if block.kind == "bash" else block.text
     command, output = "", list[str]()
     for line in text.splitlines():
         if line.startswith("$ "):
