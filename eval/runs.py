@@ -17,13 +17,13 @@ from agenticiqa.configs.user_files import read_text
 from agenticiqa.configs.yaml_json import json_value
 from agenticiqa.eval.scorers.scorer import Scorer
 from agenticiqa.programs.assess import AgenticIQA, asked_backend
+from agenticiqa.programs.backends.addresses import without_secrets
 from agenticiqa.programs.batch.plan_run import asked_of, refuse_other_settings, run_settings
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.fusion.configured import curves_digest
 from agenticiqa.programs.images.files import digest, write_atomically
 from agenticiqa.programs.saving import prompts_of
 
-PASSWORD = re.compile(r"(?<=:)//[^/@\s]*@")  # a password in the address of a server
 SAMPLING = ("temperature", "top_p", "max_tokens", "seed")
 
 
@@ -107,8 +107,8 @@ def shown_path(path: str | Path) -> str:
 
 
 def about_run(argv: Sequence[str], results: Path) -> dict[str, str]:
-    """Return a run's ``command``, without passwords and folders of this disk, and the ``date`` of its last row."""
-    words = [shown_path(word) if word.startswith("/") else PASSWORD.sub("//", word) for word in argv]
+    """Return a run's ``command``, without secrets and folders of this disk, and the ``date`` of its last row."""
+    words = [shown_path(word) if word.startswith("/") else without_secrets(word) for word in argv]
     day = datetime.fromtimestamp(results.stat().st_mtime, UTC).date()
     return {"command": shlex.join(["agenticiqa", *words]), "date": day.isoformat()}
 

@@ -3,12 +3,13 @@
 import base64
 import os
 import re
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, unquote_plus, urlsplit
 
 from agenticiqa.programs.backends.providers import Provider
 from agenticiqa.programs.errors import BackendError
 
 KEY_PARAMETER = re.compile(r"key|token|secret|password|signature|^(sig|code|auth)$", re.IGNORECASE)
+LOGIN = re.compile(r"(?<=:)//[^/?#\s]*@")  # the name and password in an address
 
 
 def public_address(address: str) -> str:
@@ -51,15 +52,21 @@ def checked_address(address: str, setting: str = "api_base") -> str:
     return address
 
 
-def without_login(address: str) -> str:
-    """Return the address without its name and password."""
-    parts = urlsplit(address)
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+def without_secrets(address: str) -> str:
+    """Return an address, or a word with one, as it may be written: without login, and without parameters for keys.
+
+    Other words are unchanged.
+    """
+    if "://" not in address:
+        return address
+    base, _, query = LOGIN.sub("//", address).partition("?")
+    kept = [part for part in query.split("&") if not KEY_PARAMETER.search(unquote_plus(part.partition("=")[0]))]
+    return f"{base}?{'&'.join(kept)}" if any(kept) else base
 
 
 def base_of(address: str) -> str:
     """Return the address to which paths are appended: without name, password and query."""
-    return without_login(urlsplit(address)._replace(query="", fragment="").geturl()).rstrip("/")
+    return LOGIN.sub("//", urlsplit(address)._replace(query="", fragment="").geturl()).rstrip("/")
 
 
 def query_of(address: str | None) -> dict[str, str]:

@@ -49,7 +49,7 @@ class Reconnect:
     """A factory that rebuilds a backend from its models and their section; it is pickled in place of the backend.
 
     Addresses from the environment are part of the models, so that another process asks the same servers. Raises
-    BackendError as ``connect`` does, and when it is pickled with a password in an address.
+    BackendError as ``connect`` does, and when it is pickled with a password or key in an address.
     """
 
     models: tuple[StageConfig, ...]
@@ -66,7 +66,7 @@ class Reconnect:
     def __getstate__(self) -> dict[str, Any]:
         if any(secrets_in(model.api_base) for model in self.models):
             raise BackendError(
-                "a program with a password in api_base cannot be saved or sent to another process: use api_key_env"
+                "a program with a password or key in api_base cannot be saved or sent elsewhere: use api_key_env"
             )
         return self.__dict__.copy()
 

@@ -76,10 +76,10 @@ class Server(ABC):
             request = replace(request, config=replace(request.config, response_format=form))
         return marked(request)
 
-    def transport(self, sent: frozenset[str] | None = None) -> Transport:
+    def transport(self, sent: frozenset[str] | None = None) -> httpx.BaseTransport:
         """Return a transport for this server. Connections without TLS cost little, so they are not used again."""
         reuse = not (self.address or "").startswith("http:")
-        return Transport(self.timeout, largest_answer(self.max_tokens), sent, reuse)
+        return WithQuery(Transport(self.timeout, largest_answer(self.max_tokens), sent, reuse), self)
 
     def listed(self, path: str) -> dict[str, Any] | None:
         """Return the JSON object at a path of the server, such as its list of models; ``None`` if there is none.
@@ -94,6 +94,28 @@ class Server(ABC):
 
         ``token_limit`` is the parameter of OpenAI's interface that limits the tokens of an answer.
         """
+
+
+class WithQuery(httpx.BaseTransport):
+    """A transport that adds the query of a server's address, which may have a key: clients log what they send."""
+
+    def __init__(self, transport: httpx.BaseTransport, server: Server) -> None:
+        self.transport, self.query = transport, query_of(server.address)
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Send a request with the parameters that are set in the address."""
+        sent = httpx.Request(
+            request.method,
+            request.url.copy_merge_params(self.query),
+            headers=request.headers,
+            stream=request.stream,
+            extensions=request.extensions,
+        )
+        return self.transport.handle_request(sent)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self.transport.close()
 
 
 class ChatServer(Server):
@@ -136,7 +158,8 @@ class ChatServer(Server):
             return None
         base = urlsplit(base_of(self.address))
         url = f"{base.scheme}://{base.netloc}{path}" if path.startswith("/") else f"/{path}"
-        with httpx.Client(transport=Transport(min(self.timeout, LISTING), LARGEST_LIST, SENT)) as http_client:
+        transport = WithQuery(Transport(min(self.timeout, LISTING), LARGEST_LIST, SENT), self)
+        with httpx.Client(transport=transport) as http_client:
             try:
                 reply: httpx.Response = openai_client(self, http_client).get(url, cast_to=httpx.Response)
                 found = json_value(self.cleaned(reply).text)
@@ -166,7 +189,7 @@ class NativeServer(Server):
         return connection
 
     @cached_property
-    def _transport(self) -> Transport:
+    def _transport(self) -> httpx.BaseTransport:
         return self.transport()
 
     def complete(self, request: lm15.Request, token_limit: TokenLimit, post: Post | None = None) -> lm15.Response:
@@ -177,8 +200,7 @@ class NativeServer(Server):
     @contextmanager
     def stream(self, request: Any) -> Iterator["HttpResponse"]:
         """Send a request of lm15, and yield the complete answer (lm15's interface for transports)."""
-        url = httpx.URL(request.url).copy_merge_params(query_of(self.address))
-        sent = httpx.Request(request.method, url, headers=request.headers, content=request.body)
+        sent = httpx.Request(request.method, request.url, headers=request.headers, content=request.body)
         if basic := basic_login(self.address):
             sent.headers["Authorization"] = basic
         reply = self.cleaned(self._transport.handle_request(sent))
@@ -210,7 +232,6 @@ def openai_client(server: Server, http_client: httpx.Client, headers: Mapping[st
     return openai.OpenAI(
         api_key=server.key,
         base_url=base_of(server.address) if server.address else server.provider.address,
-        default_query=query_of(server.address),
         max_retries=0,
         default_headers={**(headers or {}), **({"Authorization": basic} if basic else {})},
         http_client=http_client,

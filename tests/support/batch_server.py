@@ -70,6 +70,7 @@ class BatchServer:
     removed: list[Made] = field(default_factory=list)
     at_once: list[Body] = field(default_factory=list)
     log: list[str] = field(default_factory=list)
+    queries: list[str] = field(default_factory=list)
     lock: RLock = field(default_factory=RLock)
 
     def made(self) -> list[Made]:
@@ -143,7 +144,8 @@ def batch_server(script: Script, key: str | None = "sk-batch-key", hours: float 
 
     def respond(arrived: Arrived) -> Reply:
         with server.lock:
-            path = urlsplit(arrived.path).path
+            _, _, path, query, _ = urlsplit(arrived.path)
+            server.queries.append(query)
             server.log.append(f"{arrived.method} {path}")
             if str(server.key) not in arrived.headers.get("authorization", ""):
                 return OPENAI.fault("bad_key")

@@ -13,7 +13,7 @@ from threading import RLock
 from typing import IO, TYPE_CHECKING
 
 from agenticiqa.configs import StageConfig
-from agenticiqa.programs.backends.addresses import without_login
+from agenticiqa.programs.backends.addresses import without_secrets
 from agenticiqa.programs.backends.connect import server_of
 from agenticiqa.programs.backends.held_images import with_held_images
 from agenticiqa.programs.backends.limits import LimitReached, RunLimits
@@ -87,7 +87,7 @@ class Batches:
         """Add a request to the next batch, unless it is in one already; return false if it would exceed the limits."""
         full = None
         with self._lock:
-            self._service(model.stage)  # the one with its login, which the manifest lacks
+            self._service(model.stage)  # the one with the secrets of its address, which the manifest lacks
             if id not in self.under_way:
                 if not self._fits_limits(highest_usd):
                     return False
@@ -147,7 +147,7 @@ class Batches:
         batch = {
             "name": spool.path.stem,
             "backend": stage.backend,
-            "api_base": stage.api_base and without_login(stage.api_base),
+            "api_base": stage.api_base and without_secrets(stage.api_base),
             "key_env": stage.api_key_env,
             "state": "intended",
             "requests": len(spool.requests),
@@ -333,7 +333,7 @@ class Batches:
         return self._service(StageConfig(backend=batch.backend, api_base=batch.api_base, api_key_env=batch.key_env))
 
     def _service(self, stage: StageConfig) -> OpenAIFiles:
-        key = stage.backend, stage.api_base and without_login(stage.api_base)
+        key = stage.backend, stage.api_base and without_secrets(stage.api_base)
         with self._lock:
             if key not in self._services:
                 self._services[key] = OpenAIFiles(server_of(stage))

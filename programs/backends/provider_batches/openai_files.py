@@ -15,7 +15,7 @@ import httpx
 from agenticiqa.configs.yaml_json import json_value
 from agenticiqa.programs.backends.failures import is_temporary, masked, redacted
 from agenticiqa.programs.backends.transport import proxy_for
-from agenticiqa.programs.backends.wire import SENT, Server, openai_client
+from agenticiqa.programs.backends.wire import SENT, Server, WithQuery, openai_client
 from agenticiqa.signatures.vocabulary import well_formed
 
 LABEL = "agenticiqa"  # the key in a batch's metadata under which it stores this program's name for it
@@ -179,9 +179,10 @@ def _http_client(server: Server) -> httpx.Client:
         for name in set(request.headers) - SENT - {"content-length", "transfer-encoding"}:
             del request.headers[name]
 
+    proxy = proxy_for(server.address or str(server.provider.address)) or None
     return httpx.Client(
         trust_env=False,
-        proxy=proxy_for(server.address or str(server.provider.address)) or None,
+        transport=WithQuery(httpx.HTTPTransport(trust_env=False, proxy=proxy), server),
         timeout=(10.0, UPLOAD, UPLOAD, UPLOAD),
         follow_redirects=False,
         event_hooks={"request": [bare]},

@@ -160,8 +160,10 @@ def test_a_run_shows_the_command_that_made_it_without_folders_of_the_disk_and_pa
     text = page.read_text()
     assert str(tmp_path) not in text
     assert "data/labels.csv (split train), BRISQUE, 20" in text, "with its date"
-    address = ["--api-base", "http://ann:secret@localhost:1/v1"]
-    assert "secret" not in about_run(address, run / "results.jsonl")["command"]
+    address = "http://ann:se@cret@localhost:1/v1?api-version=1&api%2Dkey=secret"
+    assert about_run([f"--api-base={address}"], run / "results.jsonl")["command"].endswith(
+        "'--api-base=http://localhost:1/v1?api-version=1'"
+    )
     assert "not kept" not in command(read_run(run))
 
 

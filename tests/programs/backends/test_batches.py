@@ -105,20 +105,23 @@ def test_every_request_is_answered_once(server: BatchServer, tmp_path: Path) -> 
     assert not server.files, "files of requests are deleted"
 
 
-def test_a_later_process_sends_the_login_in_the_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_later_process_sends_the_secrets_in_the_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*args: object) -> bool:
         raise KeyboardInterrupt
 
     login = base64.b64encode(b"ann:secret-0815").decode()
     with batch_server(said, key=login, hours=0.02) as server:
-        server.url = server.url.replace("//", "//ann:secret-0815@")
+        server.url = f"{server.url.replace('//', '//ann:secret-0815@')}?api-version=1&api-key=key-0815"
         with monkeypatch.context() as patch:
             patch.setattr(driver.Batches, "look", interrupted)
             with pytest.raises(KeyboardInterrupt):
                 assessed(server, tmp_path / "b")
         assert assessed(server, tmp_path / "b") == RIGHT
         assert not server.sent_twice()
-    assert b"0815" not in (tmp_path / "b/manifest.sqlite").read_bytes(), "the login is not stored"
+    assert all(query.startswith("api-version=1&api-key=key-0815") for query in server.queries)
+    manifest = b"".join(file.read_bytes() for file in (tmp_path / "b").glob("manifest.sqlite*"))
+    assert b"api-version=1" in manifest
+    assert b"0815" not in manifest
 
 
 @pytest.mark.parametrize(
