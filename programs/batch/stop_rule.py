@@ -67,6 +67,11 @@ class StopRule:
                 self.ended_by = outcome
         return self.ended_by is not None
 
+    @property
+    def gave_up(self) -> str:
+        """What a command with ``--keep-going`` prints if several images in a row ended its run; else empty."""
+        return f"{GIVEN_UP.format(self.given_up_after)}, or add --keep-going" if self.given_up_after else ""
+
 
 def _is_unanswered(outcome: object) -> bool:
     """Return whether a row has no score or answer because the model gave no usable one."""

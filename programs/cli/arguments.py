@@ -419,7 +419,11 @@ class AssessOptions(BatchedOptions, TableOptions):
     ] = False
     keep_going: Annotated[
         bool,
-        Option("--keep-going", "do not stop after several images in a row without any usable answer of the model"),
+        Option(
+            "--keep-going",
+            "do not stop after several images in a row without any usable answer of the model",
+            with_shards=True,
+        ),
     ] = False
     limit: Annotated[
         int | None,

@@ -1,7 +1,7 @@
 """Print to a terminal: a progress bar, tables, colors of levels."""
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from typing import TypeVar
 
@@ -25,24 +25,28 @@ GAP = 2  # blanks behind each column of a table
 IMAGE, NAME = "image", "name"  # the headings of a column of paths, and of names that users copy as a whole
 
 
-def progress(items: Iterable[T], total: int, doing: str = "assessing") -> Iterator[T]:
+def progress(
+    items: Iterable[T], total: int | None, doing: str = "assessing", size: Callable[[T], int] = lambda item: 1
+) -> Iterator[T]:
     """Yield the items; if stderr is a terminal, show a bar meanwhile, or a spinner with the current step for one item.
 
-    ``doing`` is the label of the bar, and the first text of the spinner; ``total`` is the number of items. The spinner
-    ends before its item is yielded. It is not shown with -v, which prints the steps.
+    ``doing`` is the label of the bar, and the first text of the spinner. ``total`` is the sum of the items' ``size``;
+    ``None`` if it is not known. The spinner ends before its item is yielded. It is not shown with -v, which prints the
+    steps.
     """
     console = Console(stderr=True, soft_wrap=True)  # lines that appear above are not broken
     one, text = total == 1, TextColumn("{task.description}")
-    is_wanted = VERBOSITY.get() == 0 if one else total > 1 and VERBOSITY.get() >= 0
+    is_wanted = VERBOSITY.get() == 0 if one else total != 0 and VERBOSITY.get() >= 0
     is_shown = is_wanted and console.is_interactive and sys.stderr.isatty()  # FORCE_COLOR makes a file interactive
     columns = [SpinnerColumn("line"), text] if one else [text, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()]
     bar = Progress(*columns, console=console, transient=True, disable=not is_shown, redirect_stdout=sys.stdout.isatty())
     task = bar.add_task(doing, total=total)
     with bar, steps_shown(lambda step: bar.update(task, description=step)) if one and is_shown else nullcontext():
-        for item in items if one else bar.track(items, total, task_id=task):
+        for item in items:
             if one:
                 bar.stop()  # the caller prints the item
             yield item
+            bar.advance(task, size(item))
 
 
 def bar(share: float, cells: int) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import islice
 
 from agenticiqa.configs import Config
@@ -50,11 +51,12 @@ def run(args: AssessOptions, folder: str) -> int:
     print_models(config)
     if args.engine == "ray":  # --workers is the number of processes, each of which assesses some images at a time
         workers = 1 if config.is_offline else workers_for(models_of(config))
-    shard_run = ShardRun(config, settings, question, folder, workers, names, args.image_column, retry=args.resume)
+    shard_run = ShardRun(config, settings, question, folder, workers, names, args.image_column)
+    shard_run = replace(shard_run, retry=args.resume, keep_going=args.keep_going)
     shown: set[str] = set()  # failures, of which a second try of a shard repeats some
 
-    def watch(outcomes: Iterator[ShardOutcome], count: int) -> Iterator[ShardOutcome]:
-        for outcome in render.progress(outcomes, count, "shards"):
+    def watch(outcomes: Iterator[ShardOutcome], images: int | None) -> Iterator[ShardOutcome]:
+        for outcome in render.progress(outcomes, images, size=lambda outcome: outcome.images):
             new = [failure for failure in outcome.failures if failure not in shown][: MOST_FAILURES - len(shown)]
             print_error(*new, *([one_line(outcome.broken)] if outcome.broken else []))
             shown.update(new)

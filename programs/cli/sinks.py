@@ -17,7 +17,7 @@ from agenticiqa.programs.batch.fit_fusion import RELIABLE_FROM
 from agenticiqa.programs.batch.job import Job, failed_row, failure_text
 from agenticiqa.programs.batch.plan_run import RunPlan, fingerprint_of, plan_run
 from agenticiqa.programs.batch.results_file import ResultsFile, Row
-from agenticiqa.programs.batch.stop_rule import GIVEN_UP, StopRule
+from agenticiqa.programs.batch.stop_rule import StopRule
 from agenticiqa.programs.batch.summary import Summary
 from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.arguments import AssessOptions
@@ -397,8 +397,8 @@ def assess_into(sinks: Sequence[Sink], state: RunState, to_row: Callable[[Assess
                 for sink in sinks:
                     sink.write(job, row)
                 summary.count(row)
-        if rule.given_up_after:
-            print_error(f"{GIVEN_UP.format(rule.given_up_after)}, or add --keep-going")
+        if rule.gave_up:
+            print_error(rule.gave_up)
     except LimitReached as limit:
         print_error(one_line(str(limit)))
     except BaseException as error:

@@ -49,8 +49,8 @@ def first_images(shards: Iterable[Shard], question: SharedQuestion, limit: int) 
 
 def _size(shard: Shard, question: SharedQuestion, most: int) -> int:
     """Return the number of images in a shard; counting a tar file ends at ``most``."""
-    if shard.kind != "tar":
-        return len(shard.entries) or shard.stop - shard.start
+    if shard.images is not None:
+        return shard.images
     size = 0
     with suppress(BrokenDataSet):
         for _ in islice(jobs_in_tar(shard.file, question, Counter()), most):

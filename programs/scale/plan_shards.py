@@ -46,6 +46,14 @@ class Shard:
     stamp: str = ""
     limit: int | None = None
 
+    @property
+    def images(self) -> int | None:
+        """The number of images that this run requests of the shard; ``None`` if a tar file has to be read for it."""
+        if self.kind == "tar":
+            return None
+        images = len(self.entries) or self.stop - self.start
+        return images if self.limit is None else min(images, self.limit)
+
     def digest(self, question: SharedQuestion) -> str:
         """Return the digest of the shard's images and questions, without its number and limit."""
         return digest([asdict(replace(self, number=0, limit=None)), asdict(question)])

@@ -5,7 +5,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -74,6 +74,11 @@ class RunOfShards:
         return sum(shard.number not in self.set_aside for shard in self.todo)
 
     @property
+    def has_answers(self) -> bool:
+        """Whether an image of the shards that have a file has a score or an answer."""
+        return any(stamp.images > stamp.failed + stamp.unscored for stamp in self.stamps.values())
+
+    @property
     def figures(self) -> dict[str, int]:
         """The counts over the shards that have a file, as in ``_SUCCESS``."""
         stamps = self.stamps.values()
@@ -87,15 +92,16 @@ def run_shards(
     run: ShardRun,
     engine: Engine,
     images: int,
-    watch: Callable[[Iterator[ShardOutcome], int], Iterable[ShardOutcome]] = lambda outcomes, count: outcomes,
+    watch: Callable[[Iterator[ShardOutcome], int | None], Iterable[ShardOutcome]] = lambda outcomes, images: outcomes,
     limit: int | None = None,
 ) -> RunOfShards:
     """Assess the images of ``run.names`` into ``run.output``, except finished shards, and write ``_SUCCESS``.
 
     A folder belongs to one set of names, question and settings. A shard is assessed again if images in it were added,
-    changed or removed. ``watch`` gets the outcomes of each try and their number, and returns the outcomes. With
-    ``limit``, only the first images are assessed; a later run with a larger limit, or without one, continues. Raises
-    UserError for a folder with other settings, a folder that another process writes to, and names without images.
+    changed or removed. ``watch`` gets the outcomes of each try and the number of images in them, if it is known, and
+    returns the outcomes. With ``limit``, only the first images are assessed; a later run with a larger limit, or
+    without one, continues. Raises UserError for a folder with other settings, a folder that another process writes to,
+    and names without images.
     """
     folder = ShardFolder(run.output)
     with ExitStack() as stack:
@@ -125,7 +131,11 @@ def run_shards(
             if result.stopped_by or not result.todo:
                 break
             folder.remove(SUCCESS)
-            for outcome in watch(engine(run, result.todo), len(result.todo)):
+            begun, counts = replace(run, accepted=result.has_answers), [shard.images for shard in result.todo]
+            total = None if None in counts else sum(filter(None, counts))
+            for outcome in watch(engine(begun, result.todo), total):
+                if outcome.is_part:
+                    continue
                 result.stopped_by = result.stopped_by or outcome.stopped_by
                 result.set_aside.pop(outcome.number, None)
                 result.again.discard(outcome.number)
@@ -198,10 +208,9 @@ def _write_plan(folder: ShardFolder, shards: Iterable[Shard], question: SharedQu
         end = 0
         for shard in shards:
             line = orjson.dumps(asdict(shard), option=orjson.OPT_APPEND_NEWLINE)
-            planned.append(
-                PlannedShard(shard.number, shard.digest(question), end, end + len(line), shard.file, shard.limit)
-            )
-            end += len(line)
+            start, end = end, end + len(line)
+            place = PlannedShard(shard.number, shard.digest(question), start, end, shard.file)
+            planned.append(replace(place, limit=shard.limit, images=shard.images))
             yield line
 
     folder.write(PLAN, lines())

@@ -4,7 +4,7 @@ import logging
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from typing import Any
 
@@ -46,8 +46,8 @@ class ShardRun:
 
     ``output`` is the folder of the shards, ``workers`` the number of images that one worker assesses at a time.
     ``make`` returns the program of the configuration. With ``retry``, images that failed or have no score are assessed
-    again, also in finished shards. Relative paths are relative to ``folder``
-    (default: the current folder). ``names`` and ``image_column`` are the user's arguments.
+    again, also in finished shards. ``keep_going`` and ``accepted`` are those of the ``StopRule``. Relative paths are
+    relative to ``folder`` (default: the current folder). ``names`` and ``image_column`` are the user's arguments.
     """
 
     config: Config
@@ -59,26 +59,33 @@ class ShardRun:
     image_column: str | None = None
     folder: str = ""
     retry: bool = False
+    keep_going: bool = False
+    accepted: bool = False
     make: Callable[[Config], AgenticIQA] = AgenticIQA.from_config
 
 
 @dataclass(frozen=True)
 class ShardOutcome:
-    """The outcome of a shard: its file is written, or ``broken`` has the reason in one line.
+    """The outcome of a shard: its file is written, or ``broken`` has the reason in one line; or that ``is_part`` of it.
 
-    ``stopped_by`` is the error that ends the run; ``number`` is then -1. ``failures`` has a line for each of the first
-    images that failed.
+    ``stopped_by`` is the error that ends the run; ``number`` is then -1. ``images`` of the shard were assessed, in this
+    run or before, since its last outcome, and ``failures`` has a line for each of the first that failed.
     """
 
     number: int
     broken: str = ""
     stopped_by: str = ""
     failures: list[str] = field(default_factory=list)
+    images: int = 0
+    is_part: bool = False
 
 
 @dataclass(frozen=True)
 class PlannedShard:
-    """A line of the plan: the number of a shard, its digest, its bytes in ``plan.jsonl``, its file, and its limit."""
+    """A line of the plan: the number of a shard, its digest, its bytes in ``plan.jsonl``, its file, and its limit.
+
+    ``images`` is the number of images that this run requests of it; ``None`` for a tar file, which no one has counted.
+    """
 
     number: int
     digest: str
@@ -86,6 +93,7 @@ class PlannedShard:
     end: int
     file: str = ""
     limit: int | None = None
+    images: int | None = None
 
 
 Engine = Callable[[ShardRun, Sequence[PlannedShard]], Iterator[ShardOutcome]]
@@ -98,11 +106,11 @@ class _OpenShard:
     shard: Shard
     rows: dict[int, Row] = field(default_factory=dict)
     jobs: int = 0
+    reported: int = 0  # images whose outcomes were reported
     read: bool = False
     broken: str = ""
     skipped: Counter[str] = field(default_factory=Counter)
     has_temporary_error: bool = False  # True if one of its rows has a temporary error
-    failures: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -125,6 +133,7 @@ class ShardAssessor:
             os.chdir(run.folder)
         self.run, self.limits = run, limits() if limits else current().limits
         self.folder = ShardFolder(run.output)
+        self.stop_rule = StopRule(run.workers, accepted=run.accepted, keep_going=run.keep_going)
         self._program: AgenticIQA | None = None
 
     @property
@@ -136,46 +145,45 @@ class ShardAssessor:
         return self._program
 
     def __call__(self, batch: Mapping[str, Iterable[Any]]) -> dict[str, list[str]]:
-        """Assess the shards in the plan at the bytes ``start`` to ``end``; return their outcomes as JSON texts."""
+        """Assess the shard in the plan at the bytes ``start`` to ``end``; return its whole outcome as a JSON text."""
         lines = zip(batch["start"], batch["end"], strict=True)
         with within(self.limits):
             if self.limits.halted.is_set():
                 return {"outcome": []}
             shards = (Shard(**orjson.loads(self.folder.read(PLAN, int(start), int(end)))) for start, end in lines)
-            return {"outcome": [orjson.dumps(asdict(outcome)).decode() for outcome in self.assess(shards)]}
+            return {"outcome": [orjson.dumps(asdict(outcome)).decode() for outcome in _whole(self.assess(shards))]}
 
     def assess(self, shards: Iterable[Shard]) -> Iterator[ShardOutcome]:
-        """Assess shards, several images (also of different shards) at a time; yield each when its file is written.
+        """Assess shards, several images (also of different shards) at a time; yield each image, and each written file.
 
         A shard with missing rows after Ctrl-C or a limit is written and marked incomplete. The next try or run assesses
         the missing images.
         """
-        stop_rule, under_way = StopRule(self.run.workers), dict[int, _OpenShard]()
+        under_way = dict[int, _OpenShard]()
         to_row = rows_with_fit_inputs(self.program)
-        jobs = self._jobs(shards, under_way, stop_rule)
+        jobs = self._jobs(shards, under_way)
         try:
-            for job, outcome in assess_many(self.program, jobs, self.run.workers, to_row, stop_rule.should_stop):
+            for job, outcome in assess_many(self.program, jobs, self.run.workers, to_row, self.stop_rule.should_stop):
                 assert isinstance(job, _PlacedJob)
                 self._keep(under_way[job.shard], job, outcome)
+                failures = [failure_text(job, outcome)] if isinstance(outcome, Exception) else []
+                yield ShardOutcome(job.shard, failures=failures, images=1, is_part=True)
                 yield from self._finished(under_way)
             yield from self._finished(under_way)
         except LimitReached as limit:
-            stop_rule.ended_by = limit
+            self.stop_rule.ended_by = limit
         finally:
             # Finished rows are also kept at Ctrl-C, and when the caller stops reading.
             for state in under_way.values():
                 if state.rows:
                     self._write(state, complete=False)
-        if stop_rule.ended_by:
-            yield ShardOutcome(-1, stopped_by=str(stop_rule.ended_by))
+        if self.stop_rule.ended_by:
+            yield ShardOutcome(-1, stopped_by=self.stop_rule.gave_up or str(self.stop_rule.ended_by))
 
-    def _jobs(
-        self, shards: Iterable[Shard], under_way: dict[int, _OpenShard], stop_rule: StopRule
-    ) -> Iterator[_PlacedJob]:
+    def _jobs(self, shards: Iterable[Shard], under_way: dict[int, _OpenShard]) -> Iterator[_PlacedJob]:
         for shard in shards:
             state = under_way[shard.number] = _OpenShard(shard, self._kept(shard))
             begun = {**state.rows}
-            stop_rule.accepted |= bool(begun)
             try:
                 for place, job in enumerate(islice(jobs_of(shard, self.run.question, state.skipped), shard.limit)):
                     if current().limits.halted.is_set():
@@ -200,11 +208,10 @@ class ShardAssessor:
 
     def _keep(self, state: _OpenShard, job: _PlacedJob, outcome: Row | Exception) -> None:
         state.jobs -= 1
+        state.reported += 1
         row = outcome if isinstance(outcome, dict) else failed_row(outcome, job)
         if isinstance(outcome, Exception):
             state.has_temporary_error |= isinstance(outcome, TEMPORARY)
-            if len(state.failures) < MOST_FAILURES:
-                state.failures.append(failure_text(job, outcome))
             if job.is_retry:  # an error does not replace a result
                 return
             row |= {"query": job.asked, "image_sha256": hash_of(job.image)}
@@ -216,7 +223,7 @@ class ShardAssessor:
             if state.read and not state.jobs:
                 del under_way[number]
                 self._write(state, complete=not (state.has_temporary_error or state.broken))
-                yield ShardOutcome(number, state.broken, failures=state.failures)
+                yield ShardOutcome(number, state.broken, images=len(state.rows) - state.reported)
 
     def _write(self, state: _OpenShard, *, complete: bool) -> None:
         shard = state.shard
@@ -229,6 +236,14 @@ class ShardAssessor:
             limit=shard.limit,
         )
         self.folder.write_shard(shard.number, state.rows, stamp)
+
+
+def _whole(outcomes: Iterable[ShardOutcome]) -> list[ShardOutcome]:
+    """Return the outcomes of one shard without its parts, with what these report."""
+    given = [*outcomes]
+    images, failures = sum(each.images for each in given), [line for each in given for line in each.failures]
+    ended = [each for each in given if not each.is_part]
+    return [replace(each, images=images, failures=failures[:MOST_FAILURES]) for each in ended[:1]] + ended[1:]
 
 
 def is_unchanged(job: Job, row: Mapping[str, Any]) -> bool:

@@ -110,6 +110,17 @@ def test_progress_is_shown_on_a_terminal(
         assert SHOWN_CURSOR in written.partition("item 0")[0], "the spinner ends before the result is printed"
 
 
+@pytest.mark.skipif(os.name != "posix", reason="needs a pseudo-terminal")
+def test_a_bar_counts_the_size_of_items_also_without_a_total(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    ours, theirs = os.openpty()
+    with open(theirs, "w", encoding="utf-8") as stream:
+        monkeypatch.setattr(sys, "stderr", stream)
+        assert [*progress(["a", "bcd"], None, size=len)] == ["a", "bcd"]
+    assert b"4/?" in os.read(ours, 10_000)
+    os.close(ours)
+
+
 FINDING = "moderate compression artifacts, top left"
 CAVEAT = "model and tools differ by 1.4 levels"
 

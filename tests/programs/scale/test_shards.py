@@ -4,7 +4,7 @@ import json
 import os
 import tarfile
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.scale.open_shard import jobs_of
 from agenticiqa.programs.scale.plan_shards import plan_shards
 from agenticiqa.programs.scale.run_shards import NO_FILE, RunOfShards, assess_here, run_shards
-from agenticiqa.programs.scale.shard_assessor import ShardAssessor, ShardRun
+from agenticiqa.programs.scale.shard_assessor import ShardAssessor, ShardOutcome, ShardRun
 from agenticiqa.programs.scale.table import SCHEMA, ShardFolder
 from support.data_sets import (
     csv_of_paths,
@@ -190,6 +190,29 @@ def test_finished_shards_are_not_assessed_again(album: Path, monkeypatch: pytest
     ended = run_of(["album"])
     assert ended.assessed_before == 3
     assert {path: path.read_bytes() for path in Path("scores").iterdir()} == before
+
+
+def test_progress_counts_images(album: Path) -> None:
+    """As soon as each is assessed; those of an earlier run count, too. How many a tar file has is not known before."""
+    seen: list[tuple[int | None, list[int]]] = []
+
+    def watched(names: Sequence[str], limit: int | None = None) -> None:
+        def watch(outcomes: Iterator[ShardOutcome], images: int | None) -> Iterator[ShardOutcome]:
+            seen.append((images, []))
+            for outcome in outcomes:
+                seen[-1][1].append(outcome.images)
+                yield outcome
+
+        run = ShardRun(Config(), {}, QUESTION, names[0] + ".scores", 1, tuple(names), make=instant)
+        run_shards(run, assess_here, 4, watch, limit)
+
+    watched(["album"], limit=6)
+    watched(["album"])
+    write_tar(album / "a.tar", {f"{number}.png": png(number) for number in range(6)})
+    watched(["album/a.tar"])
+    assert [images for images, _ in seen] == [6, 6, None], "the second run has 6 images in shards without all rows"
+    assert [sum(counts) for _, counts in seen] == [6, 6, 6]
+    assert [sorted(counts) for _, counts in seen] == [[0, 0, *[1] * 6], [0, *[1] * 4, 2], [0, *[1] * 6]]
 
 
 def test_a_shard_with_changed_images_is_assessed_again(album: Path) -> None:
@@ -387,7 +410,9 @@ def test_a_worker_that_stops_twice_is_reported(album: Path) -> None:
 def test_a_worker_of_a_cluster_assesses_the_given_lines_of_the_plan(album: Path) -> None:
     def engine(run: ShardRun, todo: Sequence[Any]) -> Any:
         outcomes = ShardAssessor(run)({"start": [each.start for each in todo], "end": [each.end for each in todo]})
-        assert [json.loads(text)["number"] for text in outcomes["outcome"]] == [0, 1, 2]
+        found = [json.loads(text) for text in outcomes["outcome"]]
+        assert [outcome["number"] for outcome in found] == [0, 1, 2]
+        assert sum(outcome["images"] for outcome in found) == 10
         return iter(())  # outcomes do not count, only files
 
     run = ShardRun(Config(), {}, QUESTION, "scores", 1, ("album",), make=instant)
