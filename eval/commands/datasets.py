@@ -61,7 +61,7 @@ def _checked(task: Task, root: Path) -> int:
     print_text(f"- missing files: {len(missing)}{examples}")
     if not missing:
         pairs = near_duplicates(labels, lambda paths, total: render.progress(paths, total, "comparing scenes"))
-        print_text(f"- {near_duplicates_doubt(pairs) or 'no near duplicates found in different scenes'}")
+        print_text(f"- {near_duplicates_doubt(pairs, labels) or 'no near duplicates found in different scenes'}")
     return OK if len(labels) == task.count and not missing else SOME_FAILED
 
 

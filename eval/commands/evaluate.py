@@ -299,7 +299,7 @@ def _report(run: _TaskRun, measured: Mapping[str, Any]) -> None:
 def _print_doubts(labels: Sequence[LabeledImage]) -> None:
     """Print on stderr why the scenes of the labels may be wrong."""
     pairs = near_duplicates(labels, lambda paths, total: render.progress(paths, total, "comparing scenes"))
-    for doubt in filter(None, (contents_doubt(labels), near_duplicates_doubt(pairs))):
+    for doubt in filter(None, (contents_doubt(labels), near_duplicates_doubt(pairs, labels))):
         print_error(doubt)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from PIL import Image
 
 from agenticiqa.eval.datasets import LabeledImage
+from agenticiqa.eval.labels.embedded import shown_path
 from agenticiqa.programs.errors import ImageError
 from agenticiqa.programs.images.loading import load_pixels
 
@@ -44,13 +45,14 @@ def near_duplicates(
     ]
 
 
-def near_duplicates_doubt(pairs: Sequence[tuple[Path, Path]] | None) -> str | None:
-    """Return a warning about the pairs that ``near_duplicates`` found; ``None`` if there are none."""
+def near_duplicates_doubt(pairs: Sequence[tuple[Path, Path]] | None, labels: Sequence[LabeledImage]) -> str | None:
+    """Return a warning about the pairs that ``near_duplicates`` found in labels; ``None`` if there are none."""
     if pairs is None:
         return f"the search for near duplicates was skipped, because there are more than {MOST_IMAGES:,} images"
     if not pairs:
         return None
-    a, b = pairs[0]
+    shown = {label.image: shown_path(label) for label in labels}
+    a, b = (shown.get(path, path) for path in pairs[0])
     return (
         f"{len(pairs)} pairs of near-duplicate images have different scenes or splits, such as {a} and {b}. If they "
         "show the same scene, give them the same value in the column content; otherwise intervals are too narrow"

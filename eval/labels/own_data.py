@@ -208,7 +208,9 @@ def read_own(source: Source, declared: Declared, split: str | None = None) -> tu
     given = {row.place: row.scores for row in named}
     labels = [
         replace(
-            labeled(files, place, row), name=row.get("name") or place, scores=_scores(source.title, place, given[place])
+            labeled(files, place, row),
+            name=row.get("name") or source.name_in(place),
+            scores=_scores(source.title, place, given[place]),
         )
         for place, row in chosen
     ]

@@ -35,6 +35,7 @@ class Source:
     """A source of label rows: ``title`` names it in messages, ``name`` is short; paths are relative to ``folder``.
 
     ``rows`` can be read once, each with its place ("line 3"). ``pinned`` names data not on disk with its commit.
+    ``table`` names images in the rows of a Parquet file or a data set.
     """
 
     title: str
@@ -42,6 +43,14 @@ class Source:
     folder: Path
     rows: Iterator[tuple[str, Cells]]
     pinned: str | None = None
+    table: str = ""
+
+    def name_in(self, place: str) -> str:
+        """Return the name of an image in a row: as ``assess`` has it (``train.parquet#0``), or else its place."""
+        if not self.table:
+            return place
+        number, _, split = place.removeprefix("row ").partition(" of ")
+        return f"{self.table}{split and f'/{split}'}#{int(number) - 1}"
 
 
 def holds_labels(data: Path) -> bool:
@@ -73,7 +82,8 @@ def open_source(data: Path, root: Path | None = None) -> Source:
     reader = READERS.get(data.suffix.lower(), _csv_rows)
     folder = data.resolve().parent.name
     name = folder if data.name in TABLES else f"{folder}-{data.stem}"  # several tables of one folder are several sets
-    return Source(str(data), name, data.parent, _readable(data, reader(data)))
+    of_rows = data.name if reader is _parquet_rows else ""
+    return Source(str(data), name, data.parent, _readable(data, reader(data)), table=of_rows)
 
 
 def open_sources(data: Sequence[Path], root: Path | None = None) -> Source:
@@ -84,7 +94,7 @@ def open_sources(data: Sequence[Path], root: Path | None = None) -> Source:
     if other := next((each for each in others if each.folder.resolve() != first.folder.resolve()), None):
         raise UserError(f"{other.title} is not in the folder of {first.title}: move it, or name the album with --root")
     rows = ((f"{Path(each.title).name}, {place}", row) for each in sources for place, row in each.rows)
-    return replace(first, title=", ".join(each.title for each in sources), rows=rows)
+    return replace(first, title=", ".join(each.title for each in sources), rows=rows, table="")
 
 
 def open_rows(data: Any, root: Path | None = None) -> Source:
@@ -213,7 +223,8 @@ def _saved(folder: Path) -> Source:
         dataset = load_from_disk(str(folder))
     except (OSError, ValueError) as error:
         raise UserError(f"{folder}: cannot be loaded with the package datasets: {error}") from error
-    return Source(str(folder), folder.resolve().name, folder, _dataset_rows(dataset))
+    name = folder.resolve().name
+    return Source(str(folder), name, folder, _dataset_rows(dataset), table=name)
 
 
 def _of_hub(address: str) -> Source:
@@ -235,7 +246,8 @@ def _of_hub(address: str) -> Source:
             "folder saved with save_to_disk()"
         ) from error
     title = f"{HUB}{name}@{revision}"
-    return Source(title, name.rpartition("/")[2], Path(), _dataset_rows(dataset), pinned=title)
+    short = name.rpartition("/")[2]
+    return Source(title, short, Path(), _dataset_rows(dataset), pinned=title, table=short)
 
 
 def _dataset_rows(dataset: Any) -> Iterator[tuple[str, Cells]]:

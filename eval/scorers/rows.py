@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from agenticiqa.eval.datasets import LabeledImage
+from agenticiqa.eval.labels.embedded import shown_path
 from agenticiqa.eval.scorers.scorer import Scorer, ScorerStopRule
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.limits import LimitReached
@@ -140,12 +141,13 @@ def _row(program: AgenticIQA | Scorer, job: Job, label: LabeledImage, outcome: R
     if not isinstance(outcome, Exception):
         return {**outcome, **fields}
     cause = outcome.__cause__ if isinstance(program, Scorer) else None  # the error of the caller's function
+    failure = failure_text(job, outcome).replace(str(label.image), shown_path(label))
     return {
         "image": job.name,
         "reference": name_of(label.reference) if label.reference else None,
         "query": job.query,
         **({"scorer": program.name} if isinstance(program, Scorer) else {}),
-        "error": f"{type(cause or outcome).__name__}: {failure_text(job, outcome)}",
+        "error": f"{type(cause or outcome).__name__}: {failure}",
         **fields,
     }
 

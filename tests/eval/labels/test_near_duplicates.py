@@ -47,10 +47,10 @@ def test_one_scene_in_two_contents_or_splits_is_reported(photos: dict[str, Path]
     alone = [labeled(path, path.name) for path in photos.values()]
     pairs = near_duplicates(alone)
     assert pairs == [(photos["photo.png"], photos["copy.jpg"])]
-    assert f"different scenes or splits, such as {photos['photo.png']}" in (near_duplicates_doubt(pairs) or "")
+    assert f"different scenes or splits, such as {photos['photo.png']}" in (near_duplicates_doubt(pairs, alone) or "")
     together = [replace(label, content="one") for label in alone]
     assert near_duplicates(together) == []
-    assert near_duplicates_doubt([]) is None
+    assert near_duplicates_doubt([], []) is None
     divided = [replace(label, split=split) for label, split in zip(together, ("train", "test") * 3, strict=False)]
     assert near_duplicates(divided) == pairs
 
@@ -61,7 +61,7 @@ def test_too_many_images_are_not_compared_and_this_is_reported(
     monkeypatch.setattr("agenticiqa.eval.labels.near_duplicates.MOST_IMAGES", 4)
     pairs = near_duplicates([labeled(path, path.name) for path in photos.values()])
     assert pairs is None
-    assert "was skipped" in (near_duplicates_doubt(pairs) or "")
+    assert "was skipped" in (near_duplicates_doubt(pairs, []) or "")
 
 
 def test_references_stand_for_their_copies(photos: dict[str, Path]) -> None:

@@ -13,7 +13,8 @@ from PIL import Image
 
 from agenticiqa.eval.cli import main
 from agenticiqa.eval.datasets import LabeledImage
-from agenticiqa.eval.labels.own_data import Declared
+from agenticiqa.eval.labels.own_data import Declared, read_own
+from agenticiqa.eval.labels.sources import open_rows
 from agenticiqa.eval.tasks.labeled_set import labeled_images
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import sha256_of
@@ -152,9 +153,34 @@ def test_bytes_without_a_path_are_named_by_their_row(folder: Path) -> None:
     Image.new("RGB", (40, 40), "red").save(buffer, "JPEG")
     datasets.Dataset.from_list([{"img": buffer.getvalue(), "score": 2.0}]).to_parquet(folder / "plain.parquet")
     (label,) = read(folder / "plain.parquet")
-    assert (label.name, label.image.suffix, label.mos) == ("row 1", ".jpg", 2)
-    datasets.Dataset.from_list([{"img": b"no image", "score": 2.0}]).to_parquet(folder / "plain.parquet")
-    assert "row 1: the embedded image cannot be read" in refused(folder / "plain.parquet")
+    assert (label.name, label.image.suffix, label.mos) == ("plain.parquet#0", ".jpg", 2)
+    data = datasets.Dataset.from_list([{"img": b"no image", "score": 2.0}])
+    data.save_to_disk(folder / "plain")
+    datasets.DatasetDict(train=data, test=data).save_to_disk(folder / "parts")
+    assert [label.name for label in read(folder / "plain")] == ["plain#0"]
+    assert [label.name for label in read(folder / "parts", "test")] == ["parts/test#0"]
+    (label,) = read_own(open_rows([{"image": buffer.getvalue(), "mos": 2.0}]), Declared())[0]
+    assert label.name == "row 1"
+
+
+@pytest.mark.parametrize("scorer", [["--scorer", "column:mine"], ["--scorer", "EDGE-SHARPNESS"], []])
+def test_an_embedded_image_that_cannot_be_read_is_one_failed_row(
+    scorer: list[str], folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cells = [(folder / name).read_bytes() for name in MOS]
+    cells[1] = b"no image"
+    table = [{"img": cell, "mos": mos, "mine": mos} for cell, mos in zip(cells, MOS.values(), strict=True)]
+    datasets.Dataset.from_list(table).to_parquet(folder / "plain.parquet")
+    status = main(["evaluate", str(folder / "plain.parquet"), "--workers", "1", "--out", str(tmp_path), *scorer])
+    first, damaged, last = rows_of(tmp_path)
+    assert [row["name"] for row in (first, damaged, last)] == [f"plain.parquet#{number}" for number in range(3)]
+    assert not {"error"} & {*first, *last}
+    if scorer[1:] == ["column:mine"]:
+        assert (status, damaged["quality_score"]) == (0, 1.25), "no image is decoded"
+    else:
+        assert status == 1
+        assert damaged["error"].startswith("ImageError: plain.parquet#1: expected an image, found text")
+        assert "images/" not in capsys.readouterr().err, "no file of the cache is named"
 
 
 def test_columns_have_usual_or_declared_names(folder: Path) -> None:
