@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from itertools import repeat
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -23,12 +22,12 @@ from agenticiqa.programs.batch.job import Job, SharedQuestion
 from agenticiqa.programs.batch.job_rows import FIELDS, row_of_cells, row_of_line
 from agenticiqa.programs.data_sets.kinds import LISTS, TAR, BrokenDataSet, kind_of
 from agenticiqa.programs.data_sets.places import open_place, source_at
-from agenticiqa.programs.data_sets.tables import RowImage, beside, describe_table, image_in, read_rows
+from agenticiqa.programs.data_sets.tables import RowImage, describe_table, files_of, image_at, place_of, read_rows
 from agenticiqa.programs.data_sets.tars import images_in_tar
 from agenticiqa.programs.errors import ImageError, UserError
 from agenticiqa.programs.images import ImageSource, name_of
 from agenticiqa.programs.images.named_files import NamedFiles
-from agenticiqa.programs.images.tables import BESIDE_IMAGE, NoImage, image_column
+from agenticiqa.programs.images.tables import BESIDE_IMAGE, NoImage, image_column, image_in
 from agenticiqa.programs.questions.options import OptionsArgument
 
 logger = logging.getLogger(__name__)
@@ -83,14 +82,17 @@ def jobs_in_table(
         wanted = [name for name in table.columns if name.lower() in BESIDE_IMAGE and name != column]
         stop = table.rows if stop is None else stop
         chosen = [*wanted, *([column] if is_read else [])]
+        files = files_of(file)
         rows: Iterable[dict[str, Any]] = read_rows(file, chosen, start, stop) if chosen else repeat({})
         for number, cells in zip(range(start, stop), rows, strict=False):
             name = f"{file}#{number}"
-            image = image_in(file, name, cells[column]) if is_read else RowImage(name, file, column, number)
             try:
-                yield job_of(
-                    _with_places(row_of_cells({**cells, column: name}, column), partial(beside, file)), question, image
-                )
+                image: ImageSource = RowImage(name, file, column, number)
+                if is_read:
+                    image = image_in(cells[column], name, partial(image_at, files))
+                row = row_of_cells({**cells, column: name}, column)
+                del row["image"]  # the name of the row, which is no path
+                yield job_of(_with_places(row, files), question, image)
             except UserError as error:
                 yield Job(NoImage(name, str(error)))
 
@@ -100,14 +102,13 @@ def entries_in_list(file: str, column: str | None = None) -> Iterator[dict[str, 
 
     Raises UserError for a file that cannot be read, and for an invalid row with its place.
     """
-    files = NamedFiles(file, Path(file).parent)
-    place_of = partial(beside, file) if "://" in file else files.listed
+    files = files_of(file)
     with opened(file):
         fs, path = open_place(file)
         with fs.open(path, "rb") as content:
             read = _from_csv(file, content, column) if kind_of(file) == LISTS[0] else _from_lines(content)
             for place, row_of in read:
-                yield _at_place(file, place, row_of, place_of)
+                yield _at_place(files, place, row_of)
     if note := files.note():
         logger.warning("%s: %s", file, note)
 
@@ -175,15 +176,13 @@ def _fields_of_line(line: bytes) -> dict[str, Any]:
     return {key: row[key] for key in (*FIELDS, "options") if row.get(key)}
 
 
-def _at_place(
-    table: str, place: str, row_of: Callable[[], dict[str, Any]], place_of: Callable[[str], str]
-) -> dict[str, Any]:
+def _at_place(files: NamedFiles, place: str, row_of: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """Return the entry of a row that ``row_of`` reads; its errors name the place in the table."""
     try:
-        return _with_places(row_of(), place_of)
+        return _with_places(row_of(), files)
     except UserError as error:
-        raise UserError(f"{table}: {place}: {error}") from error
+        raise UserError(f"{files.title}: {place}: {error}") from error
 
 
-def _with_places(row: Mapping[str, Any], place_of: Callable[[str], str]) -> dict[str, Any]:
-    return {**row, **{key: place_of(row[key]) for key in ("image", "reference") if key in row}}
+def _with_places(row: Mapping[str, Any], files: NamedFiles) -> dict[str, Any]:
+    return {**row, **{key: place_of(files, row[key]) for key in ("image", "reference") if key in row}}

@@ -5,8 +5,9 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import accumulate
+from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -16,9 +17,10 @@ import pyarrow.parquet as pq
 from agenticiqa.programs.data_sets.kinds import PARQUET
 from agenticiqa.programs.data_sets.places import open_place, source_at, stamp_of
 from agenticiqa.programs.errors import ImageError
-from agenticiqa.programs.images import ImageSource, UndecodedImage
+from agenticiqa.programs.images import ImageSource
+from agenticiqa.programs.images.named_files import NamedFiles
 from agenticiqa.programs.images.sources import StoredImage, is_encoded, read_source
-from agenticiqa.programs.images.tables import NoImage
+from agenticiqa.programs.images.tables import image_in
 
 AT_A_TIME = 64  # rows in memory while a table is read in order
 IN_PART, PARTS_KEPT = 16, 4  # rows of a part that is kept for the next images, and the number of such parts
@@ -62,29 +64,29 @@ class RowImage(StoredImage):
             value = _value(self.table, self.column, self.row)
         except (OSError, pa.ArrowException, IndexError, KeyError, StopIteration) as error:
             raise ImageError(f"the row cannot be read ({error or 'it is missing'})", self.source) from error
-        content = read_source(image_in(self.table, self.source, value)).content
+        content = read_source(image_in(value, self.source, partial(image_at, files_of(self.table)))).content
         assert isinstance(content, bytes)  # bytes and files
         return content
 
 
-def image_in(table: str, name: str, value: Any) -> ImageSource:
-    """Return the image of a cell: its bytes, or the file at its path relative to the table; or both as in ``datasets``.
+def files_of(table: str) -> NamedFiles:
+    """Return the files that a local table names, relative to its folder."""
+    return NamedFiles(table, Path(table).parent)
 
-    ``name`` is the name of an image of bytes, or of a missing one.
+
+def place_of(files: NamedFiles, name: str) -> str:
+    """Return the path or address of a file that a table names; a path may be of Windows, unless the table is remote.
+
+    Raises ImageError for a Windows path that is ambiguous.
     """
-    if isinstance(value, dict):
-        value = value.get("bytes") or value.get("path")
-    if isinstance(value, bytes):
-        return UndecodedImage(name, value)
-    if isinstance(value, str) and value:
-        return source_at(beside(table, value))
-    found = f"the column has a {type(value).__name__}, expected the bytes or the path of an image"
-    return NoImage(name, found if value else "the row has no image")
+    if "://" not in files.title:
+        return files.listed(name)
+    return name if "://" in name or is_encoded(name) else os.path.join(os.path.dirname(files.title), name)
 
 
-def beside(table: str, name: str) -> str:
-    """Return the path or address of a file that a table names, relative to the table's folder."""
-    return name if "://" in name or is_encoded(name) else os.path.join(os.path.dirname(table), name)
+def image_at(files: NamedFiles, name: str) -> ImageSource:
+    """Return the image at a path or address that a table names. Raises ImageError as ``place_of`` does."""
+    return source_at(place_of(files, name))
 
 
 def describe_table(name: str) -> ImageTable:

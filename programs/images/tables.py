@@ -1,12 +1,12 @@
 """Read the rows of a table in memory that names or holds images: of pandas, Polars, Arrow or ``datasets``."""
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from agenticiqa.programs.errors import ImageError
-from agenticiqa.programs.images.sources import StoredImage, UndecodedImage
+from agenticiqa.programs.images.sources import ImageSource, StoredImage, UndecodedImage
 
 IMAGE_COLUMNS = (
     *("image", "img", "jpg", "jpeg", "png", "webp", "bytes"),
@@ -49,13 +49,21 @@ def image_column(name: str, columns: Iterable[str], named: str | None = None, re
     raise ImageError(f"expected a column image or path, {found}; {remedy}", name)
 
 
-def image_in(cell: Any, name: str) -> Any:
-    """Return the image in a cell: a path, bytes with this name, or one of them in a dict, as ``datasets`` stores it."""
+def image_in(cell: Any, name: str, at: Callable[[str], ImageSource] = str) -> Any:
+    """Return the image in a cell: bytes with this name, the image at a path, or one of them in a dict of ``datasets``.
+
+    A cell with something else of JSON has no image. Other objects, such as a PIL image, are returned unchanged.
+    """
     if isinstance(cell, Mapping) and cell.keys() & {"bytes", "path"}:
         cell = cell.get("bytes") or cell.get("path")
     if isinstance(cell, bytes):
         return UndecodedImage(name, cell)
-    return NoImage(name, "the row has no image") if cell is None else cell
+    if cell is None or (isinstance(cell, str) and not cell):
+        return NoImage(name, "the row has no image")
+    if isinstance(cell, int | float | list | Mapping):
+        found = f"the column has a {type(cell).__name__}, expected the bytes or the path of an image"
+        return NoImage(name, found)
+    return at(cell) if isinstance(cell, str) else cell
 
 
 def table_rows(given: Any) -> Iterator[dict[str, Any]] | None:

@@ -99,7 +99,7 @@ def test_a_generator_may_yield_images() -> None:
     [
         ({"picture": "a.png"}, "expected a column image or path, found picture"),
         ({"image": None}, "the row has no image"),
-        ({"image": 3}, "expected a path, bytes, a file object"),
+        ({"image": 3}, "row 0: the column has a int, expected the bytes or the path of an image"),
         ({"image": png(5), "question": QUERY}, "unknown key 'question': rename it to 'query'"),
         ({"image": png(5), "options": ["one"]}, "options"),
         ({"train": data_set()}, "expected a column image or path, found train"),

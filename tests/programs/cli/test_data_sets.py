@@ -7,6 +7,7 @@ import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
+import datasets
 import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,6 +21,7 @@ from agenticiqa.programs.cli.main import main
 from agenticiqa.programs.data_sets.tables import RowImage
 from agenticiqa.programs.images.sources import StoredImage, picklable
 from agenticiqa.programs.pictures.draw import picture_paths
+from agenticiqa.programs.scale.table import ShardFolder
 from support.data_sets import (
     csv_of_paths,
     json_lines_of_paths,
@@ -28,6 +30,7 @@ from support.data_sets import (
     table_of_paths,
     tar_shards,
 )
+from support.files import json_lines
 from support.instant import make_instant
 from support.shards import png, write_tar
 
@@ -172,6 +175,22 @@ def test_questions_and_originals_of_rows_are_used(album: Path) -> None:
     tar_shards(album)
     jobs = find_jobs(["album/a.tar"], "Good?", "album/originals").jobs
     assert [str(job.reference) for job in jobs] == ["album/originals/0.png", "album/originals/1.png"]
+
+
+@pytest.mark.parametrize("written", [r"album\1.png", r"C:\me\album\1.png", '"album/1.png"'])
+@pytest.mark.parametrize("cell", [str, lambda path: {"bytes": None, "path": path}], ids=["text", "struct"])
+def test_tables_with_paths_of_windows_and_in_quotes(cell: Callable[[str], object], written: str, album: Path) -> None:
+    table = pa.table({"image": [cell(written), cell("C:\\gone.png")], "reference": [r"album\2.png", None]})
+    pq.write_table(table, "paths.parquet")
+    datasets.Dataset(table).save_to_disk("saved")
+    for data in ("paths.parquet", "saved"):
+        assert main(["assess", data, "--jsonl", f"{data}.jsonl"]) == 1
+        assert main(["assess", data, "--parquet", f"{data}.scores"]) == 1
+        (row,) = json_lines(Path(f"{data}.jsonl"))
+        first, gone = ShardFolder(f"{data}.scores").rows()
+        assert row["quality_score"] == first["quality_score"] == 1 + 4 * 20 / 255
+        assert Path(row["reference"]) == Path(first["reference"]) == Path("album/2.png")
+        assert "no such file" in gone["error"]
 
 
 def test_damaged_files_are_reported_after_their_images(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
