@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from agenticiqa.programs.batch.csv_table import read_csv
 from agenticiqa.programs.batch.job import Job, SharedQuestion
-from agenticiqa.programs.batch.job_rows import FIELDS, row_of_cells, row_of_line
+from agenticiqa.programs.batch.job_rows import FIELDS, column_of_images, row_of_cells, row_of_line
 from agenticiqa.programs.data_sets.kinds import LISTS, TAR, BrokenDataSet, kind_of
 from agenticiqa.programs.data_sets.places import open_place, source_at
 from agenticiqa.programs.data_sets.tables import RowImage, describe_table, files_of, image_at, place_of, read_rows
@@ -158,7 +158,7 @@ Rows = Iterator[tuple[str, Callable[[], dict[str, Any]]]]  # the place of each r
 def _from_csv(name: str, file: Any, column: str | None) -> Rows:
     try:
         table = read_csv(io.TextIOWrapper(file, "utf-8-sig", newline=""), name)
-        chosen = image_column(name, table.columns, column)
+        chosen = column_of_images(name, table.columns, column)
         for place, cells in table.rows:
             yield place, partial(row_of_cells, cells, chosen)
     except (UnicodeDecodeError, csv.Error) as error:

@@ -6,7 +6,7 @@ import logging
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path, PureWindowsPath
@@ -14,9 +14,9 @@ from textwrap import shorten
 from typing import IO, Any
 
 from agenticiqa.configs.user_files import MOST_BYTES, STDIN, read_regular
-from agenticiqa.programs.batch.csv_table import read_csv
+from agenticiqa.programs.batch.csv_table import DELIMITERS, read_csv
 from agenticiqa.programs.batch.job import Job, SharedQuestion
-from agenticiqa.programs.batch.job_rows import ROW, checked_row, row_of_cells, row_of_line
+from agenticiqa.programs.batch.job_rows import ROW, checked_row, column_of_images, row_of_cells, row_of_line
 from agenticiqa.programs.data_sets.kinds import LISTS, BrokenDataSet, is_address, is_data_set, kind_of
 from agenticiqa.programs.errors import ImageError, UserError
 from agenticiqa.programs.images import ImageSource, UndecodedImage, find_images, name_of, search_images
@@ -25,7 +25,7 @@ from agenticiqa.programs.images.finding import Found, is_name_of_image, names_gi
 from agenticiqa.programs.images.named_files import NamedFiles, unquoted
 from agenticiqa.programs.images.names import closest, folded
 from agenticiqa.programs.images.sources import MOST_LISTED, local_path, read_source
-from agenticiqa.programs.images.tables import IMAGE_COLUMNS, image_column
+from agenticiqa.programs.images.tables import IMAGE_COLUMNS
 from agenticiqa.programs.questions.options import OptionsArgument, read_options
 
 logger = logging.getLogger(__name__)
@@ -200,7 +200,7 @@ def _rows_of(
     first = filled[0][1].strip() if filled else ""
     if first.startswith(("{", "[")) or not first:
         yield from ((place, partial(row_of_line, line)) for place, line in filled)
-    elif _is_path(first) or os.path.isfile(folder / first):
+    elif os.path.isfile(folder / first) or (_is_path(first) and not _are_cells([line for _, line in filled], folder)):
         yield from ((place, partial(checked_row, {"image": line})) for place, line in filled)
     else:
         yield from _csv_rows(name, text.lstrip(), first, named)
@@ -211,6 +211,11 @@ def _is_path(line: str) -> bool:
     path = unquoted(line)
     is_marked = path != line or "\\" in path or PureWindowsPath(path).drive
     return is_name_of_image(f"photo{PureWindowsPath(path).suffix}" if is_marked else line)
+
+
+def _are_cells(lines: Sequence[str], folder: Path) -> bool:
+    """Return whether lines that end like paths are rows of a table: they have several cells, and none is a file."""
+    return bool({*DELIMITERS} & {*lines[0]}) and not any(os.path.isfile(folder / unquoted(line)) for line in lines)
 
 
 def _csv_rows(
@@ -224,7 +229,7 @@ def _csv_rows(
                 f"{name}: expected JSON lines such as {ROW}, CSV with a column image, or a path on each line, "
                 f"found {shorten(one_line(first), 60)!r}"
             )
-        column = image_column(name, table.columns, named)
+        column = column_of_images(name, table.columns, named)
         yield from ((place, partial(row_of_cells, row, column)) for place, row in table.rows)
     except csv.Error as error:
         raise UserError(f"{name}: {error}") from error

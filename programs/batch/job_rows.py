@@ -1,15 +1,30 @@
 """Read and check a row of a table that names images: a line of JSON, or the cells of CSV or Parquet."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agenticiqa.configs.yaml_json import json_value
 from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.images.finding import is_name_of_image
+from agenticiqa.programs.images.tables import image_column
 
 ROW = '{"image": "a.jpg", "query": "Main flaw?", "options": ["Blur", "Noise"]}'
 MISNAMED = {"question": "query", "prompt": "query", "choices": "options", "candidates": "options"}
 CELLS = {"options": '["Blur", "Noise"]', "resize_reference": "true"}  # columns of CSV with JSON in their cells
 FIELDS = {"image": str, "query": str, "reference": str, "resize_reference": bool}
+
+
+def column_of_images(name: str, columns: Sequence[str], named: str | None) -> str:
+    """Return the column of the images in a CSV file, as ``image_column`` does.
+
+    Raises UserError for a table without a header, in which the first image would be taken for the name of a column.
+    """
+    if any(map(is_name_of_image, columns)):
+        found = ", ".join(columns)
+        raise UserError(
+            f"{name}: expected column names in the first line, found {found}; add a line such as image,query"
+        )
+    return image_column(name, columns, named)
 
 
 def row_of_line(line: str | bytes) -> dict[str, Any]:

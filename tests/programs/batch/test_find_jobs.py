@@ -254,6 +254,27 @@ def test_other_files_are_refused(album: Path, name: str, text: str, words: str) 
         read_jobs(f"album/{name}", "Q")
 
 
+@pytest.mark.parametrize("text", ["a.png,3\nb.png,4\n", "3,a.png\n4,b.png\n", "a.png;r.png\nb.png;r.png\n"])
+def test_a_table_without_a_header_is_one_error(text: str, tmp_path: Path) -> None:
+    for name in ("a.png", "b.png", "r.png"):
+        (tmp_path / name).touch()
+    file = tmp_path / "rows.csv"
+    file.write_text(text)
+    message = r"rows.csv: expected column names in the first line, found .*png"
+    with pytest.raises(UserError, match=message):
+        read_jobs(str(file), "")
+    with pytest.raises(UserError, match=message):
+        list(plan_shards([str(file)], SharedQuestion("Rate it."), []))
+
+
+def test_paths_with_commas_are_listed(tmp_path: Path) -> None:
+    (tmp_path / "b,2.png").touch()
+    (tmp_path / "list.txt").write_text("a,1.png\nb,2.png\n")
+    found = read_jobs(str(tmp_path / "list.txt"), "")
+    assert [Path(job.name).name for job in found.jobs] == ["b,2.png"]
+    assert len(found.problems) == 1
+
+
 PATHS = {
     "relative": r"set\deep\a b.png",
     "absolute": r"C:\Users\me\set\deep\a b.png",
