@@ -400,7 +400,7 @@ CATEGORIES: tuple[Category, ...] = (
                 darker, darkness, dimmer, dimly lit, underlit, gloomy, murky, too little light, not enough light, too
                 dark, lack of light, crushed blacks, crushed shadows, pitch black, blacked out, too dim, too black,
                 badly underlit, too little exposure, need* more light"""),
-            Words("more", kind=OVEREXPOSURE, vague="bright, brighter, brightly lit"),
+            Words("more", kind=OVEREXPOSURE, vague="bright, brighter, lighter, brightly lit"),
             Words("virtue", kind=UNDEREXPOSURE, phrases="enough light, well lit", vague="bright enough"),
             Words("virtue", phrases="well exposed", vague="properly exposed, correctly exposed"),
             Words("virtue", kind=OVEREXPOSURE, vague="""
@@ -438,7 +438,7 @@ CATEGORIES: tuple[Category, ...] = (
         "sharpness problems",
         words=(
             Words("", phrases="sharp*, clearest, crisp*, detail*, halo*"),
-            Words("fault", subject="clarity", phrases="unclear", vague="soft, indistinct"),
+            Words("fault", subject="clarity", phrases="unclear", vague="soft, softer, indistinct"),
             Words("virtue", subject="clarity", phrases="clear, clearer", vague="""
                 sharp, sharper, crisp, crisper, detailed"""),
             Words("neutral", subject="clarity", phrases="clarity, sharpness", vague="""

@@ -7,6 +7,7 @@ from dataclasses import replace
 from agenticiqa.programs.offline.answers import choices, rules
 from agenticiqa.programs.offline.answers.asked import Asked, read_question
 from agenticiqa.programs.offline.answers.fixed_words import UserQuestion, fixed_answer
+from agenticiqa.programs.offline.answers.halves import compared_halves
 from agenticiqa.programs.offline.answers.measured_image import (
     IMAGE,
     REFERENCE,
@@ -16,7 +17,7 @@ from agenticiqa.programs.offline.answers.measured_image import (
     kinds_in,
     without_hue,
 )
-from agenticiqa.programs.offline.answers.places import compare_halves, compared_halves, name_places, where
+from agenticiqa.programs.offline.answers.places import compare_halves, name_places, where
 from agenticiqa.programs.offline.answers.question_reader import LONGEST_TEXT
 from agenticiqa.programs.offline.answers.rule_answer import (
     NO_REFERENCE,
@@ -35,7 +36,9 @@ from agenticiqa.signatures.categories import COLOR_CAST
 from agenticiqa.signatures.lexicon import terms_in
 from agenticiqa.signatures.types import GLOBAL, UNABLE
 
-_COMPARES = re.compile(r"\b(?:than|equally|same)\b", re.I)
+_COMPARES = re.compile(r"\b(?:than|equally|same|compared (?:to|with)|relative to)\b", re.I)
+# "Is the center sharper than the edges?", which names a single part that can be measured.
+_BESIDE = re.compile(r"\b(?:than|compared (?:to|with)|relative to) (?:(?:in|on|at) )?(?:the|its)\b", re.I)
 _COMPARED = re.compile(r"\b(?:better|worse|identical|reference|original)\b", re.I)  # words in an option
 _BALANCE = re.compile(r"\b(?:white|colou?r)[- ]balance\b", re.I)  # a question about a color cast that does not name one
 
@@ -93,6 +96,9 @@ def _answer(question: Asked, look: Look, whole: MeasuredImage) -> tuple[RuleAnsw
     """Return the answer, and the measurements that it is based on."""
     if claim := rules.quality_claim(question, whole):
         return yes_no_letter(question.options, claim), whole
+    has_other_options = question.options and not is_yes_no(question.options) and not name_places(question.options)
+    if not has_other_options and (comparison := compared_halves(question.text)):
+        return compare_halves(question, comparison, whole, look), whole
     if question.subject == "reference":
         reference = look(REFERENCE)
         if reference is None:
@@ -109,9 +115,8 @@ def _answer_parts(question: Asked, look: Look, whole: MeasuredImage) -> tuple[Ru
     if missing := [region for region in question.regions if region not in parts]:
         return RuleAnswer(None, f"The offline program cannot find {' and '.join(missing)} in the image."), whole
     several = len({meaning.scale for meaning in question.named}) > 1
-    if not several and (halves := compared_halves(question)):
-        return yes_no_letter(question.options, compare_halves(question, halves, whole, look)), whole
-    if len(parts) > 1 and (several or _COMPARES.search(question.text)):
+    is_beside = len(parts) == 1 and _BESIDE.search(question.text) and not choices.names_reference(question.text)
+    if is_beside or (len(parts) > 1 and (several or _COMPARES.search(question.text))):
         reason = "The question compares parts of the image, or makes a separate claim about each."
         return RuleAnswer(None, reason), whole
     answers = {region: answer_about(question, part, look) for region, part in parts.items()}

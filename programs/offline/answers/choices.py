@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from agenticiqa.programs.offline.answers.asked import Asked
+from agenticiqa.programs.offline.answers.halves import TWO_SIDED
 from agenticiqa.programs.offline.answers.measured_image import (
     OBJECTIONABLE,
     PRESENT,
@@ -34,7 +35,7 @@ from agenticiqa.programs.offline.answers.rule_answer import (
     nearest_degree,
 )
 from agenticiqa.programs.offline.answers.rules import LEVEL_OF
-from agenticiqa.signatures.categories import BRIGHTNESS, COLOR, CONTRAST
+from agenticiqa.signatures.categories import BRIGHTNESS
 from agenticiqa.signatures.lexicon import LOWER, UPPER, Meaning, fold_severity, terms_in
 from agenticiqa.signatures.vocabulary import SEVERITIES
 
@@ -43,7 +44,6 @@ ALONE = 0.9  # minimum probability at which the subject of an option is clear wi
 WORST_LEVEL, WORST_SEVERITY = 5.0, 4.0
 CLEARLY = 0.5  # severity by which an option must be nearer than the next one, given the error of the predicted level
 ORDERED = 0.8  # minimum correlation of the levels with their order in the list for this order to be used
-TWO_SIDED = {BRIGHTNESS, COLOR, CONTRAST}  # both too much and too little of these is a flaw
 OPPOSITES = {UPPER[BRIGHTNESS], LOWER[BRIGHTNESS]}  # kinds of one category, but not degrees of one kind
 _QUALITY = re.compile(r"\b(?:quality|rating|(?:good|bad) or (?:good|bad))\b", re.I)
 _NONE = re.compile(r"\W*(?:none|neither|no (?:visible )?(?:distortion|problem|fault|defect|flaw)s?)\b", re.I)

@@ -6,8 +6,17 @@ from dataclasses import replace
 from statistics import fmean
 
 from agenticiqa.programs.offline.answers.asked import Asked, side_named
+from agenticiqa.programs.offline.answers.halves import Comparison
 from agenticiqa.programs.offline.answers.measured_image import VISIBLE, Look, MeasuredImage
-from agenticiqa.programs.offline.answers.rule_answer import NO, NOT_UNDERSTOOD, YES, RuleAnswer, cannot_tell, is_yes_no
+from agenticiqa.programs.offline.answers.rule_answer import (
+    NO,
+    NOT_UNDERSTOOD,
+    YES,
+    RuleAnswer,
+    cannot_tell,
+    yes_no_letter,
+)
+from agenticiqa.signatures.lexicon import Meaning
 from agenticiqa.signatures.vocabulary import DetectableDistortion
 
 MARGIN = 0.6  # severity by which a part must be worse than the others to be the answer
@@ -24,7 +33,7 @@ _PLACE = re.compile(
 )
 _LESS = re.compile(r"\b(?:least|less|fewer|fewest|lowest|weakest|not)\b", re.I)
 _BEST = re.compile(r"\b(?:best|better|cleanest|clearest|sharpest|crispest)\b", re.I)
-_THAN = re.compile(r"\bthan\b", re.I)
+_ACROSS = re.compile(r"\b(?:top|bottom|upper|lower(?! in\b| contrast\b| saturation\b| quality\b)|above|below)\b", re.I)
 _ALIKE = "No single part stands out."
 
 
@@ -38,14 +47,15 @@ def where(question: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
     severities: dict[str, float] = {}
     for part in NINTHS:
         ninth = look(part)
-        severity = ninth.severity(question.fault) if ninth else None
+        severity = _amount(ninth, question.fault) if ninth else None
         if severity is None:
             return cannot_tell(question.fault, measured)
         severities[part] = severity
-    reason = f"Severity by part (0 to 4): {', '.join(f'{part} {value:.1f}' for part, value in severities.items())}."
+    scale = "0 to 4" if question.fault.sense == "fault" else "from -4, much too little, to 4, much too much"
+    reason = f"Severity by part ({scale}): {', '.join(f'{part} {value:.1f}' for part, value in severities.items())}."
     about: Sequence[DetectableDistortion] = question.fault.categories if len(question.fault.categories) == 1 else ()
     highest, lowest = max(severities.values()), min(severities.values())
-    if highest < VISIBLE:
+    if max(highest, -lowest) < VISIBLE:
         return RuleAnswer(None, f"{reason} The distortion is not visible in any part.", about)
     if highest - lowest < MARGIN:
         everywhere = "In the whole image; no part is worse than the others" if lowest >= VISIBLE else None
@@ -66,23 +76,21 @@ def where(question: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
     return RuleAnswer(first, reason, about)
 
 
-def compared_halves(question: Asked) -> tuple[str, str] | None:
-    """Return two opposite sides if the question compares the first with the second: "Is the left half noisier than"."""
-    sides = [side_named(f"the {region}") for region in sorted(question.regions, key=question.text.lower().find)]
-    is_opposite = sorted(sides) in (["left", "right"], ["bottom", "top"])
-    if not is_opposite or not _THAN.search(question.text) or (question.options and not is_yes_no(question.options)):
-        return None
-    return sides[0], sides[1]
-
-
-def compare_halves(question: Asked, halves: tuple[str, str], measured: MeasuredImage, look: Look) -> RuleAnswer:
-    """Answer whether the first half has more of the distortion, from the evidence of ``where``, or less."""
-    what = "half-clean" if _wants_least(question) else "half"
-    found = where(replace(question, what=what, options={}), measured, look)
-    if found.answer is None:
+def compare_halves(question: Asked, comparison: Comparison, measured: MeasuredImage, look: Look) -> RuleAnswer:
+    """Answer which half has more of what is compared, or less, or whether the first half has."""
+    what = "half-clean" if comparison.is_least else "half"
+    options = {} if comparison.sides else question.options
+    found = where(replace(question, what=what, fault=comparison.by, options=options), measured, look)
+    if comparison.sides is None or found.answer is None:
         return found
-    is_first = found.answer == f"The {halves[0]} half"
-    return replace(found, answer=f"{YES if is_first else NO}, {found.answer[0].lower()}{found.answer[1:]}")
+    is_first = found.answer == f"The {comparison.sides[0]} half"
+    answer = replace(found, answer=f"{YES if is_first else NO}, {found.answer[0].lower()}{found.answer[1:]}")
+    return yes_no_letter(question.options, answer)
+
+
+def _amount(part: MeasuredImage, meaning: Meaning) -> float | None:
+    """Return the severity of a flaw; of an amount, such as "brighter", how far it is above the usual one."""
+    return part.severity(meaning) if meaning.sense == "fault" else part.signed_severity(meaning.subject)
 
 
 def name_places(options: Mapping[str, str]) -> bool:
@@ -100,7 +108,7 @@ def _sides_in(text: str) -> Iterable[str]:
     """Return the sides that a question about halves compares: those across, those up and down, or all."""
     if re.search(r"\b(?:left|right)\b", text, re.I):
         return ("left", "right")
-    return ("top", "bottom") if re.search(r"\b(?:top|bottom|upper|lower|above|below)\b", text, re.I) else SIDES
+    return ("top", "bottom") if _ACROSS.search(text) else SIDES
 
 
 def _wants_least(question: Asked) -> bool:

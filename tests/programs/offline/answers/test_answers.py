@@ -272,6 +272,18 @@ def halves(name: str) -> MeasuredImage:
         ("Is the right half noisier than the left half?", "No, the left half"),
         ("Is the right half sharper than the left half? A. No B. Yes", "B"),
         ("Is the right half not as sharp as the left half?", UNABLE),
+        ("Compared to the right half, is the left half noisier?", "Yes, the left half"),
+        ("Compared to the right half, is the left half not as clean?", UNABLE),
+        ("Is there less noise in the right half than in the left half?", "Yes, the right half"),
+        ("Isn't the left half noisier than the right half?", "Yes, the left half"),
+        ("Are the colors more weak in the left half than in the right half?", UNABLE),
+        ("Is the left half of the road noisier than the right half?", UNABLE),
+        ("How much noisier is the left half than the right half?", UNABLE),
+        ("Is the left half noisier than the edges?", UNABLE),
+        ("Is the left half noisier than normal?", "Yes, severe noise"),
+        ("Which half is cleaner?", "The right half"),
+        ("Which half is the sharpest?", "The right half"),
+        ("Which half is sharper? A. Left B. Right", "B"),
         ("Is the left half noisier and darker than the right half?", UNABLE),
         ("One part of this frame was spoiled by pixel noise. Mark it. A. Left half B. Lower right quarter", "A"),
         ("Which is the sharpest? A. Left half B. Lower right quarter", "B"),
@@ -281,6 +293,45 @@ def halves(name: str) -> MeasuredImage:
 def test_which_part(query: str, answer: str) -> None:
     evidence = evidence_of([side for side in ("left half", "right half") if side in query and "Which" not in query])
     assert answer_of(query, parse_options(query), halves, evidence).final_answer.startswith(answer)
+
+
+@pytest.mark.parametrize(
+    ("more", "less", "category", "kind"),
+    [
+        ("noisier", "less noisy", "Noise", ""),
+        ("grainier", "cleaner", "Noise", ""),
+        ("more blurry", "less blurry", "Blurs", ""),
+        ("less sharp", "sharper", "Blurs", ""),
+        ("softer", "in better focus", "Blurs", ""),
+        ("less detailed", "clearer", "Blurs", ""),
+        ("darker", "less dark", "Brightness change", "underexposure"),
+        ("less bright", "brighter", "Brightness change", "underexposure"),
+        ("brighter", "less bright", "Brightness change", "overexposure"),
+        ("more overexposed", "better exposed", "Brightness change", "overexposure"),
+        ("more compressed", "less compressed", "Compression", "JPEG blocking"),
+        ("blockier", "less blocky", "Compression", "JPEG blocking"),
+        ("hazier", "less washed out", "Contrast", "low contrast"),
+        ("lower in contrast", "more contrasty", "Contrast", "low contrast"),
+        ("less saturated", "more colorful", "Color distortions", "desaturation"),
+        ("more oversaturated", "less saturated", "Color distortions", "oversaturation"),
+        ("more tinted", "less tinted", "Color distortions", "color cast"),
+        ("more oversharpened", "less oversharpened", "Sharpness", "oversharpening"),
+        ("worse", "better", "Noise", ""),
+        ("lower in quality", "of better quality", "Noise", ""),
+    ],
+)
+def test_halves_are_compared_by_each_distortion(more: str, less: str, category: str, kind: str) -> None:
+    def look(name: str) -> MeasuredImage:
+        found = Finding(3.0, kind, "") if "top" in name else NOTHING
+        return MeasuredImage({each: found if each == category else NOTHING for each in DETECTABLE}, 3.0)
+
+    def answer(query: str) -> str:
+        return answer_of(query, parse_options(query), look, ExecutorOutput()).final_answer
+
+    for words, half, other in ((more, "top", "bottom"), (less, "bottom", "top")):
+        assert answer(f"Is the {half} half {words} than the {other} half?") == f"Yes, the {half} half"
+        assert answer(f"Is the {other} part {words} than the {half} part?") == f"No, the {half} half"
+        assert answer(f"Which half is {words}, top or bottom?") == f"The {half} half"
 
 
 @pytest.mark.parametrize(
