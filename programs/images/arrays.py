@@ -13,9 +13,10 @@ def unused_bits(high: int, depth: int = 16) -> str | None:
     bits = high.bit_length()
     if not 0 < bits <= depth - 2:
         return None
+    factor = (2**depth - 1) // (2**bits - 1)
     return (
-        f"The values use only {bits} of {depth} bits, so the image is dark. If {bits} bits are their range, "
-        f"multiply them by {2 ** (depth - bits)}."
+        f"The values use only {bits} of {depth} bits, so the image is dark. If this is their range, multiply them by "
+        f"{factor}."
     )
 
 

@@ -390,7 +390,12 @@ def _lossless(image: Image.Image, conversion: Conversion, notes: list[str]) -> I
 
 
 def _unused_range(image: Image.Image, lossless: Image.Image, *, is_deep: bool) -> str | None:
-    """Return a note about 16-bit values that use a small part of their range, such as 12 bits of a camera."""
+    """Return a note about 16-bit values that use a small part of their range, such as 12 bits of a camera.
+
+    They are not scaled, because no metadata says that the range is smaller. By sBIT, a PNG names the precision of
+    values that have the full range (third edition, 11.3.2.5). MaxSampleValue of TIFF must not change how a picture
+    looks (TIFF 6.0).
+    """
     if lossless.mode == "I;16":
         return unused_bits(int(np.asarray(lossless).max()))
     if not is_deep or image.format not in {"PNG", "TIFF"}:  # values of other formats have the range of the file

@@ -384,7 +384,8 @@ def from_array(name: str, array: np.ndarray[Any, Any]) -> tuple[Image.Image, tup
     array = np.asarray(array)
     colors = array[..., :3] if array.ndim == 3 else array
     if array.dtype == np.uint8:
-        return _image(array, np.uint8), masked
+        unused = unused_bits(int(colors.max(initial=0)), 8)
+        return _image(array, np.uint8), (*masked, *([unused] if unused else []))
     if array.dtype.kind == "u" and array.dtype.itemsize == 2:
         if array.ndim == 2:  # decoding notes a part of the range
             return _image(array, np.uint16), masked
