@@ -6,6 +6,7 @@ states another figure fails, and so does one from which the sentence was removed
 
 import json
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -60,7 +61,7 @@ from agenticiqa.programs.fusion.fit import (
     TYPICAL_STD,
     UNRELATED_ANSWERS,
 )
-from agenticiqa.programs.fusion.formula import SMOOTHED
+from agenticiqa.programs.fusion.formula import OFFLINE_ETA, OFFLINE_MODEL_ERROR, SMOOTHED
 from agenticiqa.programs.fusion.interval import FAR, FAR_FOR_FITTED
 from agenticiqa.programs.fusion.tool_mean import LEAST_GAIN
 from agenticiqa.programs.images.decoding import MAX_PIXELS, MOST_SCANS, MOST_SIDE, SHARE_OF_MOST
@@ -79,6 +80,7 @@ from agenticiqa.programs.tools.outside_training import SMALL_PHOTO
 from agenticiqa.signatures.answers.tokens import LEAST_MASS, LEAST_MASS_IN_SCHEMA
 from agenticiqa.signatures.types import ProbabilitySource, QueryType
 from agenticiqa.signatures.vocabulary import SEVERITIES
+from support.recorded import RECORD
 from support.snippets import snippets
 from support.texts import helps
 
@@ -270,9 +272,10 @@ FIGURES: dict[str, list[tuple[str, object]]] = {
     "configuration.md": [
         ("for your shell: {}", " or ".join(", ".join(shtab.SUPPORTED_SHELLS).rsplit(", ", 1))),
         ("WebP: {} of this", SHARE_OF_MOST["WEBP"]),
-        ("`null` means {:.0f}, or {:.0f} for `{}`, `{}` and `{}`", (TIMEOUT, SLOW, *SLOW_SERVERS)),
-        ("pixels, at least {}, or `null`", SMALLEST_SENT),
-        *(("`{}`", name) for name in sorted(set(get_args(get_type_hints(ModelKeys)["mode"])))),
+        ("null: {:.0f}, or {:.0f} for # {}, {} and {}", (TIMEOUT, SLOW, *SLOW_SERVERS)),
+        ("pixels, at least {}, or null", SMALLEST_SENT),
+        ("model_error is then {:.0f}, and eta is {:.0f}", (OFFLINE_MODEL_ERROR, OFFLINE_ETA)),
+        *((" {}: ", name) for name in sorted(set(get_args(get_type_hints(ModelKeys)["mode"])))),
     ],
     "python.md": [
         ("{} to {} texts", (options.FEWEST, options.MOST)),
@@ -306,15 +309,36 @@ SECTIONS: dict[str, type[StageConfig]] = {
 }
 
 
-def keys_on_the_page(heading: str) -> dict[str, list[str]]:
-    """Return the cells of each row of the first table under a heading of the page about configurations, by the key."""
-    text = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8").split(f"\n## {heading}\n")[1]
-    rows = [row.strip("| ").split(" | ") for row in re.search(r"(?:^\|.*\n)+", text, re.M)[0].splitlines()]
-    return {cells[0].strip("`"): cells[1:] for cells in rows[2:]}
+SHIPPED, PAGE = ROOT / "configs" / "model_backends.yaml", ROOT / "docs" / "configuration.md"
+BEGIN, END = "<!-- the shipped file -->\n```yaml\n", "```\n<!-- end of the shipped file -->\n"
+KEY = re.compile(r"^(?:# )?(?P<indent> *)(?:# )?(?P<key>[a-z_]+):(?: (?P<value>\S+))?(?: +# (?P<comment>.+))?$", re.M)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A key of the shipped configuration with its value, and from its comment the possible values and the meaning."""
+
+    value: str
+    values: str
+    meaning: str
+
+
+def rows_of_the_shipped_file() -> dict[tuple[str, str], Row]:
+    """Return the row of each key, also of those that are commented out, by section ("" at the top) and key."""
+    text = re.sub("\n {28}# ", " ", SHIPPED.read_text(encoding="utf-8"))  # comments over several lines
+    rows: dict[tuple[str, str], Row] = {}
+    section = ""
+    for found in KEY.finditer(text):
+        section = section if found["indent"] else found["key"]
+        place = (section if found["indent"] else "", found["key"])
+        assert place not in rows, f"{place} stands twice"
+        values, _, meaning = (found["comment"] or "").partition(". ")
+        rows[place] = Row((found["value"] or "{}").strip('"'), values, meaning)
+    return rows
 
 
 def as_yaml(value: object) -> str:
-    """Return a default as the page writes it."""
+    """Return a default as the shipped file writes it."""
     if isinstance(value, BaseModel):
         return "{}"
     return value if isinstance(value, str) else json.dumps(value)
@@ -330,7 +354,7 @@ def words_of(annotation: Any) -> set[str]:
 
 
 def range_of(field: FieldInfo) -> str:
-    """Return the bounds of a key as the page writes them; "" if every number is possible, or each above 0."""
+    """Return the bounds of a key as its comment writes them; "" if every number is possible, or each above 0."""
     bounds = {
         name: getattr(part, name) for part in field.metadata for name in ("ge", "gt", "le") if hasattr(part, name)
     }
@@ -347,46 +371,49 @@ def range_of(field: FieldInfo) -> str:
 FLAGS = {option.name: {*option.flags} for option in COMMANDS["assess"].options if option.key}
 
 
-def check_row(key: str, field: FieldInfo, values: str, meaning: str) -> None:
-    """Compare the cells of a key, its values and its meaning, with its type, its bounds and its option."""
-    assert words_of(field.annotation) <= set(re.findall(r"`(.+?)`", values)), key
-    assert (bool in (field.annotation, *get_args(field.annotation))) == ("true or false" in values), key
-    assert range_of(field) in values, key
-    assert re.findall(r"\d+", re.sub("`.*?`", "", values)) == re.findall(r"\d+", range_of(field)), key
-    assert set(re.findall(r"`(--[\w-]+)`", meaning)) == FLAGS.get(key, set()), key
+def check_row(key: str, field: FieldInfo, row: Row) -> None:
+    """Compare the comment of a key, its values and its meaning, with its type, its bounds and its option."""
+    assert row.meaning or field.annotation is float, f"{key} has no meaning"
+    assert words_of(field.annotation) <= set(re.findall(r"[\w-]+", row.values)), key
+    assert (bool in (field.annotation, *get_args(field.annotation))) == ("true or false" in row.values), key
+    assert range_of(field) in row.values, key
+    assert re.findall(r"\b\d+", row.values) == re.findall(r"\d+", range_of(field)), key
+    assert set(re.findall(r"--[\w-]+", row.meaning)) == FLAGS.get(key, set()), key
 
 
-def test_every_key_of_a_configuration_stands_on_its_page_with_its_values_default_and_option() -> None:
-    for heading, model in (("Keys of the program", Config), ("Keys of fusion", FusionConfig), ("Keys of price", Price)):
-        shown = keys_on_the_page(heading)
-        assert shown.keys() == model.model_fields.keys(), heading
-        for key, field in model.model_fields.items():
-            is_required = field.default is PydanticUndefined
-            values, default, meaning = shown[key]
-            assert default.strip("`") == ("required" if is_required else as_yaml(field.default)), key
-            check_row(key, field, values, meaning)
-
-
-def test_every_key_of_a_section_stands_on_the_page_with_its_default_in_each_section() -> None:
-    shown = keys_on_the_page("Keys of a section")
-    assert shown.keys() == StageConfig.model_fields.keys()
-    for key, (values, default, meaning) in shown.items():
-        check_row(key, StageConfig.model_fields[key], values, meaning)
-        usual, *others = default.split("; ")
-        own = {
-            name.strip("`"): value
-            for names, value in (part.split(": ") for part in others)
-            for name in names.split(", ")
-        }
-        for section, model in SECTIONS.items():
-            assert own.get(section, usual).strip("`") == as_yaml(model.model_fields[key].default), (section, key)
-    text = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+def test_every_key_stands_in_the_shipped_configuration_with_its_values_default_and_option() -> None:
+    rows = rows_of_the_shipped_file()
+    models: list[tuple[str, type[BaseModel]]] = [("", Config), ("", StageConfig), ("fusion", FusionConfig)]
+    fields = {(place, key): field for place, model in models for key, field in model.model_fields.items()}
+    fields |= {("price", key): field for key, field in Price.model_fields.items()}
     for section, model in SECTIONS.items():
-        for key in model.model_fields.keys() - StageConfig.model_fields.keys():
-            row = re.search(rf"^\| `{section}` \| `{key}` \| (.+?) \| `(.+?)` \| (.+?) \|$", text, re.M)
-            assert row, f"{section}: {key} has no row"
-            assert row[2] == as_yaml(model.model_fields[key].default)
-            check_row(key, model.model_fields[key], row[1], row[3])
+        own = model.model_fields.keys() - StageConfig.model_fields.keys()
+        fields |= {(section, key): model.model_fields[key] for key in own}
+    for (place, key), field in fields.items():
+        assert (place, key) in rows, f"{place}: {key} has no row"
+        check_row(key, field, rows[place, key])
+        is_required = field.default is PydanticUndefined
+        assert is_required == ("required" in rows[place, key].values), key
+        assert is_required or rows[place, key].value == as_yaml(field.default), key
+    for section, model in SECTIONS.items():
+        also = [key for place, key in rows.keys() - fields.keys() if place == section]
+        defaults = {key: as_yaml(model.model_fields[key].default) for key in StageConfig.model_fields}
+        differing = {key: default for key, default in defaults.items() if default != rows["", key].value}
+        assert {key: rows[section, key].value for key in also} == differing, section
+    assert {place for place, _ in rows} == {"", "fusion", "price", *SECTIONS}
+    assert {key for place, key in rows if not place} == Config.model_fields.keys() | StageConfig.model_fields.keys()
+
+
+@pytest.mark.recorded
+def test_the_page_about_configurations_shows_the_shipped_file(recording: bool) -> None:
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
+    shown, end, after = rest.partition(END)
+    file = SHIPPED.read_text(encoding="utf-8")
+    if recording:
+        PAGE.write_text(f"{before}{BEGIN}{file}{END}{after}", encoding="utf-8")
+        shown = file
+    assert end
+    assert shown == file, RECORD
 
 
 def test_the_page_about_resume_names_every_key_that_may_change() -> None:
@@ -430,5 +457,5 @@ def test_the_calls_of_each_question_are_those_of_the_estimate() -> None:
 
 
 def test_the_first_configuration_on_its_page_is_the_shipped_one() -> None:
-    (shown, *_) = [block.text for block in snippets(ROOT / "docs" / "configuration.md") if block.kind == "yaml"]
+    (shown, *_) = [block.text for block in snippets(PAGE) if block.kind == "yaml"]
     assert load_config(yaml.safe_load(shown)) == load_config("providers/hybrid")
