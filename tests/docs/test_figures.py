@@ -51,7 +51,7 @@ from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.stop_rule import FAILURES_IN_A_ROW
 from agenticiqa.programs.cli.arguments import RateOptions
 from agenticiqa.programs.cli.ranking import FEWEST
-from agenticiqa.programs.cli.status import BELOW
+from agenticiqa.programs.cli.status import BELOW, OK, UNSCORED
 from agenticiqa.programs.fusion.fit import (
     AT_CHANCE,
     FEWEST_IMAGES,
@@ -215,6 +215,9 @@ FIGURES: dict[str, list[tuple[str, object]]] = {
         ("an undistorted image has to get {:.0f}", CEILING),
     ],
     "errors.md": [
+        ("It is {} if a model gave no usable answer", UNSCORED),
+        ("is an answer, and ends with {}", OK),
+        ("any image without a score ends with {}", UNSCORED),
         ("`max_retries: {}`", StageConfig.model_fields["max_retries"].default),
         ("`timeout` ({:.0f} s; {:.0f} s with `{}`, `{}` and `{}`)", (TIMEOUT, SLOW, *SLOW_SERVERS)),
         ("for up to {} seconds", LOADING_SECONDS),
