@@ -184,8 +184,8 @@ class PlannerConfig(StageConfig):
 class ExecutorConfig(StageConfig):
     """The section of the Executor. With ``select: model`` the model selects the tools for a rating, too.
 
-    With ``table`` a rating uses the tools with the least error in ``tool_table.yaml``. In measurements, no choice of a
-    model was better (``docs/methods.md``). For other questions, the model always selects the tools.
+    With ``table`` a rating uses the tools with the least error in ``tool_table.yaml``. With a simulated model, its
+    choice made no measurable difference (``docs/fidelity.md``). For other questions, the model always selects the tools.
     """
 
     select: Annotated[Literal["table", "model"], Effect.ON_RESULTS] = "table"

@@ -19,6 +19,7 @@ SMALLEST: dict[str, tuple[str, str]] = {
     "kills of shards": ("{folder}/album --kills 1 --workers 1 --shard-images 1", "0 runs differ"),
     "paper_protocol": ("{folder}/labels.csv --out {folder}/runs", "| SRCC | default - paper | 2 |"),
     "agent_steps": ("--images 1", "| whole program | "),
+    "interval_coverage": ("--sets 1", "shares from 0.00 to 1.00"),
     "tuning": ("--simulations 1", "| a search with useful sentences | 1 | "),
     "fault_sweep": ("status-401", "1 faults: 1 good, 0 poor, 0 defect"),
 }

@@ -300,6 +300,14 @@ def test_a_page_has_the_figures_of_the_code(page: str) -> None:
     assert [part for part in expected if part not in text] == []
 
 
+def test_the_table_of_the_methods_has_every_study_that_the_page_names() -> None:
+    text = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8")
+    studies = {file.stem for file in (ROOT / "eval" / "research").glob("*.py")}
+    rows = set(re.findall(r"`(\w+)", "\n".join(re.findall(r"^\| (`[a-z_]+[` ].*?) \|", text, re.M))))
+    assert rows - studies == set()
+    assert set(re.findall(r"`(\w+)`", text)) & studies - rows == set()
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_options_on_a_page_exist(page: Path) -> None:
     known = set(re.findall(OPTION, "\n".join(helps().values()))) | OF_OTHER_PROGRAMS

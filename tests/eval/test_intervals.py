@@ -1,28 +1,21 @@
 """Intervals have their nominal coverage, widen with dependence, and narrow if differences are paired."""
 
-from collections.abc import Sequence
-
 import numpy as np
 import pytest
-from scipy.special import expit
 
 from agenticiqa.eval.intervals import (
     WIDENED,
     Interval,
-    accuracy,
     after_curve,
-    blocks_of,
     difference_interval,
     error_interval,
     fitted_plcc_interval,
     interval,
     rmse_interval,
 )
-from agenticiqa.eval.logistic import fit_logistic, fit_logistic_and_line
-from agenticiqa.eval.metrics import Numbers, mean_absolute_error, plcc, srcc
-from agenticiqa.eval.report.page.sections import calibration_error
-from agenticiqa.eval.report.pairs import pairwise_accuracy
-from agenticiqa.eval.report.run_differences import RATINGS
+from agenticiqa.eval.logistic import fit_logistic
+from agenticiqa.eval.metrics import mean_absolute_error, plcc, srcc
+from support.populations import coverage
 
 
 def pairs(n: int, rho: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -35,64 +28,12 @@ def each(n: int) -> list[str]:
     return [f"scene {index}" for index in range(n)]
 
 
-def draw(kind: str, contents: int, rng: np.random.Generator) -> tuple[Numbers, Numbers, Numbers]:
-    """Return the predictions of two scorers that share a part of their errors, and MOS; 18 images for each content.
-
-    In a mild population, all values are normal. A hard one has long-tailed MOS, heavy-tailed errors and one slope
-    for each content. At chance, predictions do not depend on MOS.
-    """
-    shape, each = (contents, 18), (contents, 1)
-    if kind == "hard":
-        mos = rng.gamma(1.5, 1, shape) + rng.exponential(0.4, each)
-        shared = np.exp(rng.normal(0, 0.3, each)) * np.sqrt(mos) + 0.3 * rng.standard_t(4, each)
-        first, second = (shared + 0.15 * rng.standard_t(4, each) + 0.25 * rng.standard_t(4, shape) for _ in range(2))
-    elif kind == "mild":
-        mos = rng.normal(0, 1, shape) + rng.normal(0, 0.3, each)
-        shared = np.exp(rng.normal(0, 0.15, each)) * mos + rng.normal(0, 0.3, each)
-        first, second = (shared + rng.normal(0, 0.2, each) + rng.normal(0, 0.35, shape) for _ in range(2))
-    else:
-        mos = rng.normal(0, 1, shape) + rng.normal(0, 0.5, each)
-        first, second = (rng.normal(0, 1, shape) + rng.normal(0, 0.7, each) for _ in range(2))
-    return first.ravel(), second.ravel(), mos.ravel()
-
-
-def figures(first: Numbers, second: Numbers, mos: Numbers, contents: Sequence[str]) -> dict[str, Interval]:
-    """Return every figure that is printed with an interval."""
-    plcc4, rmse4 = after_curve(fit_logistic, first, mos, contents)
-    plcc5, rmse5 = after_curve(fit_logistic_and_line, first, mos, contents)
-    right = np.abs(first - mos) < 0.6
-    return {
-        "SRCC": interval(srcc, first, mos, contents),
-        "PLCC raw": interval(plcc, first, mos, contents),
-        "PLCC fitted": plcc4,
-        "PLCC fitted (5)": plcc5,
-        "RMSE raw": rmse_interval(first, mos, contents),
-        "RMSE fitted": rmse4,
-        "RMSE fitted (5)": rmse5,
-        "pairwise accuracy": pairwise_accuracy(first, mos, blocks_of(contents), np.full(len(mos), 0.35)),
-        "difference of SRCC": difference_interval(srcc, first, second, mos, contents),
-        "difference of PLCC fitted": RATINGS["PLCC fitted"](first, second, mos, contents),
-        "accuracy": accuracy(right.tolist(), contents),
-        "mean absolute error": error_interval(mean_absolute_error, first, mos, contents),
-        "calibration error": error_interval(calibration_error, expit(first), right.astype(float), contents),
-    }
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "contents"), [("mild", 6), ("hard", 10), ("chance", 10)])
 def test_about_95_of_100_intervals_cover_the_truth_even_with_few_contents(kind: str, contents: int) -> None:
     """With 60 simulated sets, a share of .95 has a margin of .055."""
-    population = draw(kind, 400, np.random.default_rng(0))
-    without_intervals = figures(*population, ["all"] * len(population[0]))
-    truth = {name: 0.0 if name.startswith("difference") else found.value for name, found in without_intervals.items()}
-    rng, names = np.random.default_rng(contents), [f"{at // 18}" for at in range(18 * contents)]
-    held: dict[str, list[bool]] = {name: [] for name in truth}
-    for _ in range(60):
-        for name, found in figures(*draw(kind, contents, rng), names).items():
-            if found.low is not None:
-                held[name].append(found.low <= truth[name] <= found.high)
-    for name, hits in held.items():
-        assert np.mean(hits) >= 0.87, name
+    for name, share in coverage(kind, contents, sets=60).items():
+        assert share >= 0.87, name
 
 
 def test_the_curve_is_refitted_without_each_of_few_contents() -> None:
