@@ -185,7 +185,7 @@ class ExecutorConfig(StageConfig):
     """The section of the Executor. With ``select: model`` the model selects the tools for a rating, too.
 
     With ``table`` a rating uses the tools with the least error in ``tool_table.yaml``. With a simulated model, its
-    choice made no measurable difference (``docs/fidelity.md``). For other questions, the model always selects the tools.
+    choice made no measurable difference (``docs/fidelity.md``). For other questions, the model always selects tools.
     """
 
     select: Annotated[Literal["table", "model"], Effect.ON_RESULTS] = "table"

@@ -204,7 +204,7 @@ def _first(figures: Figures) -> Iterator[str]:
     yield from about_held_out(figures)
     remark = f"too few: at least {FEWEST_CONTENTS} are needed"
     if figures["contents"] >= FEWEST_CONTENTS:
-        remark = "in simulations, such intervals held the true value in 87 to 98 % of the cases"
+        remark = "in simulations, such intervals held the true value in 87 to 99 % of the cases"
     yield f"Brackets: 95 % intervals from a jackknife over {contents_text(figures['contents'])} ({remark})"
     if figures.get("labels_note"):
         yield figures["labels_note"]
