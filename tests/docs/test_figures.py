@@ -384,7 +384,7 @@ FLAGS = {option.name: {*option.flags} for option in COMMANDS["assess"].options i
 
 def check_row(key: str, field: FieldInfo, row: Row) -> None:
     """Compare the comment of a key, its values and its meaning, with its type, its bounds and its option."""
-    assert row.meaning or field.annotation is float, f"{key} has no meaning"
+    assert row.meaning, f"{key} has no meaning"
     assert words_of(field.annotation) <= set(re.findall(r"[\w-]+", row.values)), key
     assert (bool in (field.annotation, *get_args(field.annotation))) == ("true or false" in row.values), key
     assert range_of(field) in row.values, key
