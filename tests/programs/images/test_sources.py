@@ -373,7 +373,8 @@ def test_values_that_use_a_part_of_16_bits_have_a_note(form: str, bits: int) -> 
 @pytest.mark.parametrize(("bits", "factor"), [(1, 255), (4, 17), (6, 4), (7, None), (8, None)])
 def test_an_array_that_uses_a_part_of_8_bits_has_a_note(bits: int, factor: int | None) -> None:
     notes = load(np.rint(LINEAR * (2**bits - 1)).astype(np.uint8)).notes
-    words = f"The values use only {bits} of 8 bits, so the image is dark. If this is their range, multiply them by {factor}."
+    range_ = f"If this is their range, multiply them by {factor}."
+    words = f"The values use only {bits} of 8 bits, so the image is dark. {range_}"
     assert notes == ((words,) if factor else ())
 
 
