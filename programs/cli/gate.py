@@ -1,7 +1,7 @@
 """``agenticiqa gate``: accept or refuse photos by a policy, with the reasons."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -86,24 +86,44 @@ def _run_on_results(policy: GatePolicy, places: Sequence[str], args: GateOptions
 
 
 def _verdicts(policy: GatePolicy, places: Sequence[str]) -> Iterator[GateResult]:
-    """Yield the verdict on each saved result, without reading images. Raises UserError first if a row lacks a field."""
+    """Yield the verdict on each image of saved results, without reading it.
+
+    Raises UserError first if a row lacks a field.
+    """
     from agenticiqa.programs.scale.table import store_at  # an import of pyarrow
 
     distortions = refused_distortions(policy)
-    for place in places:
-        for row in store_at(place).rows(ROW_COLUMNS):
-            if row.get("error") is None and (name := lacking(policy, row)):
-                raise UserError(
-                    f"{place}: the row of {one_line(row['image'])} has no {name}, which the policy needs: assess the "
-                    "images again, or leave out its conditions with --policy FILE"
-                )
-    for row in (row for place in places for row in store_at(place).rows(ROW_COLUMNS)):
-        if row.get("error") is not None:
-            yield GateResult(one_line(row["image"]), {"undecodable": one_line(row["error"])})
-        else:
-            result = checked_row(policy, row)
-            add_assessment(policy, distortions, row, result)
-            yield result
+    numbers = {place: _one_row_each(policy, place, store_at(place).rows(ROW_COLUMNS)) for place in places}
+    for place, chosen in numbers.items():
+        for row in (row for number, row in enumerate(store_at(place).rows(ROW_COLUMNS)) if number in chosen):
+            if row.get("error") is not None:
+                yield GateResult(one_line(row["image"]), {"undecodable": one_line(row["error"])})
+            else:
+                result = checked_row(policy, row)
+                add_assessment(policy, distortions, row, result)
+                yield result
+
+
+def _one_row_each(policy: GatePolicy, place: str, rows: Iterable[Mapping[str, Any]]) -> set[int]:
+    """Return the number of one row of each image: of several questions, the first with a score, else without an error.
+
+    Rows that are left out are noted. Raises UserError if a row lacks a field that the policy needs.
+    """
+    best: dict[str, tuple[int, int]] = {}  # how much the chosen row of an image says, and its number
+    count = 0
+    for number, row in enumerate(rows):
+        count += 1
+        if row.get("error") is None and (name := lacking(policy, row)):
+            raise UserError(
+                f"{place}: the row of {one_line(row['image'])} has no {name}, which the policy needs: assess the "
+                "images again, or leave out its conditions with --policy FILE"
+            )
+        says = (row.get("error") is None) + (row.get("quality_score") is not None)
+        if says > best.get(row["image"], (-1, 0))[0]:
+            best[row["image"]] = says, number
+    if count > len(best):
+        print_note(f"{place}: {count - len(best)} rows of other questions are left out, as each image is checked once")
+    return {number for _, number in best.values()}
 
 
 def show(results: Sequence[GateResult], jobs: Sequence[Job], args: GateOptions) -> bool:

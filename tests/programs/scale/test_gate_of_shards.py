@@ -40,6 +40,21 @@ def test_json_lines_are_read_as_the_same_rows_in_shards(two_runs: Path, capsys: 
     assert shown[0] == shown[1]
 
 
+def test_an_image_with_several_questions_is_checked_once(two_runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By its row with a score, wherever it is."""
+    Path("policy.yaml").write_text("min_score: 3\n")
+    with ResultsFile(Path("two.jsonl")) as results:
+        for number, row in enumerate(ShardFolder("b").rows()):
+            asked = {**row, "query": "Noisy?", "quality_score": None, "final_answer": "no"}
+            for each in (row, asked) if number % 2 else (asked, row):
+                results.append(each)
+    for kept in ("b", "two.jsonl"):
+        assert main(["gate", kept, "--policy", "policy.yaml", "--json"]) == 4
+        shown = capsys.readouterr()
+        assert [json.loads(line)["accepted"] for line in shown.out.splitlines()] == [False] * 6 + [True] * 2
+        assert ("8 rows of other questions are left out" in shown.err) is (kept == "two.jsonl")
+
+
 def test_gate_reads_kept_results(two_runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("policy.yaml").write_text("min_score: 3\n")
     assert main(["gate", "a", "--policy", "policy.yaml"]) == 4
