@@ -52,6 +52,7 @@ exit status:
 ELSEWHERE = {
     "--model": "--backend",
     "--output": "--jsonl",
+    "--out": "--jsonl",
     "-o": "--jsonl",
     "--top": "--worst",
     "--base-url": "--api-base",
@@ -60,6 +61,16 @@ ELSEWHERE = {
     "--threads": "--workers",
     "--threshold": "--fail-under",
     "--format": "--csv",
+}
+
+# The option for an output with this suffix, which is suggested for ``--output FILE``.
+BY_SUFFIX = {
+    ".csv": "--csv",
+    ".html": "--html",
+    ".json": "--json",
+    ".md": "--markdown",
+    ".tex": "--latex",
+    ".parquet": "--parquet",
 }
 
 UNQUOTED = "{}: a name with blanks needs quotes: write {}"
@@ -188,7 +199,7 @@ def _check_options(
     flags = _flags(commands[name].options)
     for word in itertools.takewhile("--".__ne__, argv):
         if word.startswith("--") and not any(flag.startswith(word.partition("=")[0]) for flag in (*flags, "--help")):
-            parsers[name].error(_unexpected([word], [*flags, "--help"] if word.startswith("--h") else flags))
+            parsers[name].error(_unexpected([word], [*flags, "--help"] if word.startswith("--h") else flags, argv))
 
 
 def _unexpected(words: Sequence[str], known: Sequence[str], argv: Sequence[str] = ()) -> str:
@@ -202,7 +213,11 @@ def _unexpected(words: Sequence[str], known: Sequence[str], argv: Sequence[str] 
     name = wrong[0].partition("=")[0]
     if name in known:
         return f"write {name} after the name of the command: {PROGRAM} COMMAND {name}"
-    if (same := ELSEWHERE.get(name)) in known:
+    same = ELSEWHERE.get(name)
+    if same == "--jsonl":
+        value = wrong[0].partition("=")[2] or next(iter(argv[argv.index(wrong[0]) + 1 :]), "")
+        same = BY_SUFFIX.get(os.path.splitext(value)[1].lower(), same)
+    if same in known:
         return f"unknown option {name}, did you mean {same}?"
     return f"unknown option {name}{did_you_mean(name, [flag for flag in known if flag.startswith('--')])}"
 

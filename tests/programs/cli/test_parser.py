@@ -180,3 +180,20 @@ def test_no_option_is_suggested_that_has_nothing_to_do_with_the_word(
     for command in ("assess", "evaluate", "tools", "gate"):
         assert "did you mean" not in ended(capsys, command, word)[2]
     assert "did you mean" not in ended(capsys, "Fotos")[2]
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["--output", "x.csv"], "--csv"),
+        (["--output=x.HTML"], "--html"),
+        (["-o", "x.md"], "--markdown"),
+        (["--out", "x.parquet"], "--parquet"),
+        (["--output", "x.jsonl"], "--jsonl"),
+        (["--output"], "--jsonl"),
+    ],
+)
+def test_the_suffix_of_an_output_names_its_option(
+    words: list[str], meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert f"did you mean {meant}?" in ended(capsys, "assess", "a.png", *words)[2]
