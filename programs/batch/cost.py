@@ -169,6 +169,11 @@ def estimate(config: Config, jobs: Iterable[Job]) -> Estimate:
     by_question: dict[tuple[str, str, bool], dict[str, StageCost] | ToolError] = {}
     sums = {stage: Counter[str]() for stage in SECTIONS}
     result, images = Estimate(), set()
+    most = config.image_settings.max_pixels
+
+    def shown_size(image: ImageSource) -> tuple[int, int]:
+        return within(size_of(image, max_pixels=most), config.max_side)
+
     tokens_of = lru_cache(maxsize=65536)(image_tokens)
     for job in jobs:
         key = job.query, job.asked, job.reference is not None
@@ -179,9 +184,9 @@ def estimate(config: Config, jobs: Iterable[Job]) -> Estimate:
                 by_question[key] = error
         try:
             image = picklable(job.image)  # an image in a data set is read once
-            costs, size = by_question[key], within(size_of(image), config.max_side)
+            costs, size = by_question[key], shown_size(image)
             is_sized = job.reference is None or job.resize_reference
-            sizes = {"image": size, "reference": size if is_sized else within(size_of(job.reference), config.max_side)}
+            sizes = {"image": size, "reference": size if is_sized else shown_size(job.reference)}
             if isinstance(costs, ToolError):
                 raise costs
         except AgenticIQAError as error:  # also of an image at an address that cannot be reached

@@ -244,7 +244,8 @@ def _words(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-def _check_header(name: str, image: Image.Image, max_pixels: int) -> None:
+def check_size(name: str, image: Image.Image, max_pixels: int) -> None:
+    """Raise ImageError for an opened image with too many pixels, or none."""
     width, height = image.size
     if max(width, height) > MOST_SIDE:
         refuse(name, f"expected sides of at most {MOST_SIDE} pixels, found {width}x{height}; crop the image")
@@ -254,6 +255,10 @@ def _check_header(name: str, image: Image.Image, max_pixels: int) -> None:
         kind = f" in a {image.format}" if share < 1 else ""
         needed = f"set max_pixels to {math.ceil(width * height / share)} ({IN_CONFIG})"
         refuse(name, f"expected 1 to {most} pixels{kind}, found {size}; scale the image, or {needed}")
+
+
+def _check_header(name: str, image: Image.Image, max_pixels: int) -> None:
+    check_size(name, image, max_pixels)
     if (scans := _scans(image)) > MOST_SCANS:
         refuse(name, f"expected at most {MOST_SCANS} scans in a JPEG, found {scans} or more; save it as PNG")
     if image.format in {"EPS", "WMF", "XBM"}:

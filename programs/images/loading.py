@@ -33,11 +33,19 @@ from contextlib import suppress
 import numpy as np
 from PIL import Image
 
-from agenticiqa.programs.images.decoding import MAX_PIXELS, decode, open_bytes, open_header, refuse, upright_size
+from agenticiqa.programs.images.decoding import (
+    MAX_PIXELS,
+    check_size,
+    decode,
+    open_bytes,
+    open_header,
+    refuse,
+    upright_size,
+)
 from agenticiqa.programs.images.loaded import LoadedImage
 from agenticiqa.programs.images.main_picture import MAY_BEGIN_SMALL
 from agenticiqa.programs.images.metadata import is_clear
-from agenticiqa.programs.images.sources import ImageSource, UndecodedImage, path_of, read_source
+from agenticiqa.programs.images.sources import ImageSource, UndecodedImage, name_of, path_of, read_source
 
 
 def load(source: ImageSource, *, max_pixels: int = MAX_PIXELS) -> LoadedImage:
@@ -89,18 +97,24 @@ def load_pixels(source: ImageSource, *, draft_side: int | None = None) -> np.nda
     return decode(opened.source, image, MAX_PIXELS).pixels
 
 
-def size_of(source: ImageSource) -> tuple[int, int]:
+def size_of(source: ImageSource, *, max_pixels: int | None = None) -> tuple[int, int]:
     """Return the width and height of the pixels that ``load`` measures, from the header if possible.
 
-    Raises as ``load`` does if the source is not an image.
+    Raises as ``load`` does if the source is not an image, and with ``max_pixels``, if it has more.
     """
     if isinstance(source, LoadedImage):
         return source.size
+    found: tuple[Image.Image, tuple[int, int]] | None = None
     if (path := path_of(source)) is not None and os.path.isfile(path):
         with suppress(Exception), open_header(path) as header:  # loading reports the problem
             if header.format not in MAY_BEGIN_SMALL:
-                return upright_size(header)
-    return upright_size(_opened(source, MAX_PIXELS)[1])
+                found = header, upright_size(header)
+    if found is None:
+        image = _opened(source, MAX_PIXELS if max_pixels is None else max_pixels)[1]
+        found = image, upright_size(image)
+    if max_pixels is not None:
+        check_size(name_of(source), found[0], max_pixels)
+    return found[1]
 
 
 def _opened(source: ImageSource, max_pixels: int) -> tuple[UndecodedImage, Image.Image]:

@@ -208,6 +208,13 @@ def test_images_that_cannot_be_assessed_cost_nothing_and_are_reported(photo: Pat
     assert ["gone.png" in found.refused[0], "broken.png" in found.refused[1], len(found.refused)] == [True, True, 3]
 
 
+def test_images_above_the_limit_of_pixels_cost_nothing(photo: Path) -> None:
+    config = asking().model_copy(update={"max_pixels": 100})
+    found = estimate(config, [Job(photo, RATE), Job(photo.read_bytes(), RATE)])
+    assert (found.images, len(found.refused)) == (0, 2)
+    assert all("expected 1 to 100 pixels" in line and "set max_pixels to" in line for line in found.refused)
+
+
 # What a run over HTTP then asks, with typical answers.
 
 FOUND = ("Blurs", "Noise")
