@@ -21,7 +21,7 @@ from agenticiqa.programs.data_sets.kinds import LISTS, BrokenDataSet, is_address
 from agenticiqa.programs.errors import ImageError, UserError
 from agenticiqa.programs.images import ImageSource, UndecodedImage, find_images, name_of, search_images
 from agenticiqa.programs.images.files import one_line, printable_path
-from agenticiqa.programs.images.finding import Found, is_name_of_image, names_given, skipped_text
+from agenticiqa.programs.images.finding import EQUAL_ROW, Found, is_name_of_image, names_given, skipped_text
 from agenticiqa.programs.images.named_files import NamedFiles, unquoted
 from agenticiqa.programs.images.names import closest, folded
 from agenticiqa.programs.images.sources import MOST_LISTED, local_path, read_source
@@ -76,7 +76,8 @@ def find_jobs(
         is_set = is_data_set(name)
         searched = Found() if is_set else search_images([name], system_folders=system_folders)
         if is_set or (not searched.images and os.path.isdir(name)):
-            held = [*_noted(_jobs_in_data_sets(name, question, column, result), result.problems)]
+            found = [*_noted(_jobs_in_data_sets(name, question, column, result), result.problems)]
+            held = _distinct(found, result.skipped)
             jobs |= dict.fromkeys(job for job in held if job not in jobs)
             if held:
                 searched = Found()
@@ -111,12 +112,20 @@ def _jobs_in_data_sets(name: str, question: SharedQuestion, column: str | None, 
             if kind_of(file) in LISTS and not is_address(file):
                 listed = read_jobs(file, question.query, None, question.resize_reference, question.options, column)
                 result.problems += listed.problems
+                result.skipped.update(listed.skipped)
                 yield from listed.jobs
             else:
                 yield from _noted(jobs_in(file, question, result.skipped, column), result.problems)
         if is_address(place) and not files:
             found = images_below(place, result.skipped, system_folders=question.system_folders)
             yield from (question.about(AddressedImage(address)) for address, _ in found)
+
+
+def _distinct(jobs: Sequence[Job], skipped: Counter[str]) -> list[Job]:
+    """Return the jobs, equal ones once; ``skipped`` counts the others."""
+    distinct = list(dict.fromkeys(jobs))
+    skipped.update({EQUAL_ROW: len(jobs) - len(distinct)} if len(distinct) < len(jobs) else {})
+    return distinct
 
 
 def _noted(jobs: Iterable[Job], problems: list[ImageError]) -> Iterator[Job]:
@@ -137,7 +146,7 @@ def read_jobs(
     options: OptionsArgument | None = None,
     column: str | None = None,
 ) -> FoundJobs:
-    """Make a job for each row of a file; equal rows count once. ``-`` is stdin.
+    """Make a job for each row of a file; equal rows count once, and the others as skipped. ``-`` is stdin.
 
     The file or pipe has JSON lines, CSV with a column of images (``column``, if the user named it), or one
     path per line or before each null character. A row has ``image``, and may have ``query``, ``options`` (texts, or an
@@ -176,7 +185,7 @@ def read_jobs(
             raise UserError(f"{name}: {place}: {error}") from error
     if note := files.note():
         logger.warning("%s: %s", name, note)
-    result.jobs = list(dict.fromkeys(jobs))
+    result.jobs = _distinct(jobs, result.skipped)
     if not result.jobs and not result.problems:
         raise UserError(f"{name}: expected at least one row, such as {ROW}")
     return result

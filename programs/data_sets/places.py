@@ -15,14 +15,13 @@ from fsspec.core import url_to_fs
 from agenticiqa.configs.user_files import MOST_PLAIN_BYTES
 from agenticiqa.programs.data_sets.kinds import PARQUET, SPLIT, SPLITS, TAR, kind_of
 from agenticiqa.programs.errors import ImageError, OfImage, UserError
-from agenticiqa.programs.images import ImageSource, path_of
+from agenticiqa.programs.images import ImageSource
 from agenticiqa.programs.images.finding import IN_SYSTEM_FOLDER, READ, in_system_folder
 from agenticiqa.programs.images.names import PATTERN, expanded
 from agenticiqa.programs.images.own import is_shard_folder
-from agenticiqa.programs.images.sources import StoredImage
+from agenticiqa.programs.images.sources import StoredImage, without_scheme
 
 WEB = re.compile(r"https?://", re.IGNORECASE)
-FILE_URI = re.compile(r"file://(localhost(?=/))?", re.IGNORECASE)
 TRIES = 3  # attempts to read an image at an address
 
 
@@ -74,14 +73,12 @@ def places_named(name: str) -> list[str]:
 
     A ``file://`` URI becomes a path. The list is empty for a pattern without a match.
     """
-    if FILE_URI.match(name):
-        path = path_of(name)
-        name = os.fspath(path) if path and os.path.exists(path) else FILE_URI.sub("", name)
+    name = without_scheme(name)
     if "://" not in name:
         places = expanded(name)
         return [] if places == [name] and PATTERN.search(name) and not os.path.exists(name) else places
     fs, place = open_place(name)
-    return [name] if not PATTERN.search(place) or fs.exists(place) else _matching(fs, place)
+    return [name] if not PATTERN.search(place) or fs.exists(place) else _matching(fs, _escaped(fs, place))
 
 
 def files_below(folder: str, suffix: str) -> list[str]:
@@ -144,6 +141,16 @@ def _splits_in(name: str) -> list[str]:
 def _is_index(name: str, held: set[str]) -> bool:
     """Return whether this is the table that img2dataset writes beside a tar file."""
     return name.endswith(PARQUET) and f"{name.removesuffix(PARQUET)}{TAR}" in held
+
+
+def _escaped(fs: AbstractFileSystem, pattern: str) -> str:
+    """Return a pattern in which folders before the first wildcard that exist as written stand for themselves."""
+    parts = pattern.split("/")
+    for number in range(1, len(parts)):
+        folder = "/".join(parts[:number])
+        if PATTERN.search(parts[number - 1]) and not fs.exists(folder):
+            return "/".join([escape("/".join(parts[: number - 1])), *parts[number - 1 :]])
+    return "/".join([escape("/".join(parts[:-1])), parts[-1]])
 
 
 def _matching(fs: AbstractFileSystem, pattern: str) -> list[str]:

@@ -17,7 +17,7 @@ from agenticiqa.programs.images.extra_formats import EXTRA_FORMATS, ExtraFormat,
 from agenticiqa.programs.images.files import printable_path
 from agenticiqa.programs.images.names import expanded
 from agenticiqa.programs.images.own import is_own, is_shard_folder
-from agenticiqa.programs.images.sources import is_in_memory, local_path
+from agenticiqa.programs.images.sources import is_in_memory, local_path, without_scheme
 from agenticiqa.programs.images.tables import table_rows
 
 logger = logging.getLogger(__name__)
@@ -41,7 +41,8 @@ SIGNATURE = re.compile(
 )
 BROKEN_LINK, LINKED_FOLDER, UNREADABLE, SPECIAL = "broken link", "linked folder", "unreadable folder", "device or pipe"
 OWN, IN_SYSTEM_FOLDER = "image written by this program", "image in system folders"
-EXPECTED = frozenset({OWN, IN_SYSTEM_FOLDER})  # skipped by intention: the exit status stays 0
+EQUAL_ROW = "row that equals another one"
+EXPECTED = frozenset({OWN, IN_SYSTEM_FOLDER, EQUAL_ROW})  # skipped by intention: the exit status stays 0
 # Trash, previews and thumbnails of servers, systems and programs, in lower case.
 SYSTEM_FOLDER = re.compile(
     r"@eadir|\.?@__thumb|[#@]recycle|[#@](recently-)?snapshots?|\$recycle\.bin|recycler|\.trash.*|\.thumbnails"
@@ -56,6 +57,7 @@ _PLURALS = {
     SPECIAL: "devices or pipes",
     OWN: "images written by this program",
     IN_SYSTEM_FOLDER: "images in system folders",
+    EQUAL_ROW: "rows that equal another one",
 }
 
 
@@ -145,7 +147,7 @@ def search_images(names: Iterable[str | os.PathLike[str]], *, system_folders: bo
 def names_given(names: Iterable[str], skipped: Counter[str], *, system_folders: bool) -> Iterator[str]:
     """Yield the names, with patterns expanded; what a pattern finds in system folders is counted as skipped."""
     for given in names:
-        for name in expanded(given):
+        for name in expanded(without_scheme(given)):
             if name == given or system_folders or not in_system_folder(name, given):
                 yield name
             else:

@@ -40,7 +40,7 @@ from dataclasses import dataclass, field
 from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeGuard, Union
-from urllib.parse import unquote_to_bytes, urlsplit
+from urllib.parse import unquote, unquote_to_bytes, urlsplit
 from urllib.request import url2pathname
 
 import numpy as np
@@ -75,6 +75,7 @@ SAVED_BY_DSPY = (
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+://|data:", re.IGNORECASE)
 _DATA_URI = re.compile(r"\s*data:", re.IGNORECASE)
 _FILE_URI = re.compile(r"file:/", re.IGNORECASE)
+_SCHEME = re.compile(r"file:(//(localhost)?)?(?=/)", re.IGNORECASE)
 # Base64 of a JPEG, PNG, GIF, WebP, TIFF, BMP, AVIF or HEIC, by its first bytes; also as Python shows bytes.
 _BASE64 = re.compile(
     r"(b?['\"])?(?=/9j/|iVBORw|R0lGOD|UklGR|SUkq|TU0A|Qk[0-3]|AAAA[\w+/]{2}Z0eX)[\w+/\s-]{40,}={0,2}\s*['\"]?", re.ASCII
@@ -236,6 +237,14 @@ def picklable(source: ImageSource) -> ImageSource:
     """
     kept = str | os.PathLike | bytes | bytearray | np.ndarray | Image.Image | UndecodedImage | LoadedImage
     return source if isinstance(source, kept) or _is_dspy_image(source) else read_source(source)
+
+
+def without_scheme(name: str) -> str:
+    """Return the path in a ``file://`` URI, which may be a pattern; other names are unchanged."""
+    if not _FILE_URI.match(name):
+        return name
+    path = path_of(name)
+    return os.fspath(path) if path and os.path.exists(path) else unquote(_SCHEME.sub("", name))
 
 
 def local_path(source: str | os.PathLike[str]) -> Path:

@@ -7,6 +7,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from agenticiqa.programs.batch.find_jobs import find_jobs, read_jobs
@@ -265,6 +267,17 @@ def test_a_table_without_a_header_is_one_error(text: str, tmp_path: Path) -> Non
         read_jobs(str(file), "")
     with pytest.raises(UserError, match=message):
         list(plan_shards([str(file)], SharedQuestion("Rate it."), []))
+
+
+def test_equal_rows_count_once_and_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "a.png").touch()
+    (tmp_path / "rows.csv").write_text("image,query\na.png,Noisy?\na.png,Sharp?\na.png,Noisy?\na.png,Noisy?\n")
+    pq.write_table(pa.table({"image": ["a.png"] * 3}), tmp_path / "rows.parquet")
+    assert len(read_jobs(str(tmp_path / "rows.csv"), "").jobs) == 2
+    for name, jobs in {"rows.csv": 2, "rows.parquet": 1}.items():
+        found = find_jobs([str(tmp_path / name)], "")
+        assert len(found.jobs) == jobs
+        assert found.not_assessed == ["skipped 2 rows that equal another one"]
 
 
 def test_paths_with_commas_are_listed(tmp_path: Path) -> None:

@@ -376,3 +376,15 @@ def test_system_folders_are_left_out_unless_asked_for(
     more = ("--parquet", "out2") if options else ()
     assert main(["assess", place, "--system-folders", *more]) == 0
     assert "system" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("written", ["shoot [1]/*.png", "shoot%20%5B1%5D/*.png", "shoot [1]/[0]?png", "shoot [1]"])
+@pytest.mark.parametrize("scheme", ["file://", "file://localhost", "file:"])
+def test_a_file_uri_may_be_a_pattern_below_a_folder_named_like_one(scheme: str, written: str, album: Path) -> None:
+    for folder in ("shoot [1]", "shoot 1"):
+        (album / folder).mkdir()
+        (album / folder / "0.png").write_bytes(png(20))
+    uri = f"{scheme}{album}/{written}"
+    assert [str(job.image) for job in find_jobs([uri], "Good?").jobs] == [f"{album}/shoot [1]/0.png"]
+    assert main(["assess", uri, "--parquet", "scores"]) == 0
+    assert [row["image"] for row in ShardFolder("scores").rows()] == [f"{album}/shoot [1]/0.png"]

@@ -129,6 +129,7 @@ KINDS: dict[str, tuple[str, Callable[[Path], list[str]]]] = {
         }.items()
     },
     "address with brackets": ("memory://bracket/shoot [1]", with_brackets_in_memory),
+    "glob in an address with brackets": ("memory://bracket/shoot [1]/*.p[n]g", with_brackets_in_memory),
     "glob": ("album/?.png", lambda folder: [f"album/{number}.png" for number in range(10)]),
 }
 
