@@ -22,7 +22,7 @@ from agenticiqa.programs.cli.overview import check_overview, entries_in, show_al
 from agenticiqa.programs.cli.printable import print_error, print_note
 from agenticiqa.programs.cli.sinks import print_incomplete, print_unfitted, print_unscored
 from agenticiqa.programs.cli.status import OK, SOME_FAILED, UNSCORED, worst
-from agenticiqa.programs.data_sets.kinds import LISTS
+from agenticiqa.programs.data_sets.kinds import LISTS, is_stream
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import one_line
 from agenticiqa.programs.scale.names import written_in
@@ -38,8 +38,9 @@ def run(args: AssessOptions, folder: str) -> int:
     if unsuitable := given(args, others):
         raise UserError(f"{unsuitable[0]} does not work with --parquet: leave it out, or use --jsonl")
     names = (args.jobs,) if args.jobs else tuple(args.images)
-    if args.jobs and not args.jobs.lower().endswith(LISTS):
-        raise UserError(f"{args.jobs}: with --parquet, --jobs reads files with the suffix {' or '.join(LISTS)}")
+    if args.jobs and not (is_stream(args.jobs) or args.jobs.lower().endswith(LISTS)):
+        suffixes = " or ".join(LISTS)
+        raise UserError(f"{args.jobs}: with --parquet, --jobs reads pipes, and files with the suffix {suffixes}")
     check_overview(args)
     config, workers, limits = settings_from(args)
     options = tuple(args.options or ()) or None

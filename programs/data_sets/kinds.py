@@ -17,8 +17,9 @@ Each may be at an address that fsspec supports (``s3://``, ``gs://``, ``hf://``)
 
 import os
 import re
+import stat
 
-from agenticiqa.configs.user_files import open_regular
+from agenticiqa.configs.user_files import STDIN, open_regular
 from agenticiqa.programs.errors import OfImage
 from agenticiqa.programs.images.finding import READ
 
@@ -67,6 +68,14 @@ def is_data_set(name: str) -> bool:
     """Return whether this is an address, a file of a data set, or a local folder that ``datasets`` saved."""
     is_saved = any(os.path.isfile(os.path.join(name, file)) for file in (SPLIT, SPLITS))
     return is_address(name) or is_saved or bool(kind_of(name))
+
+
+def is_stream(name: str) -> bool:
+    """Return whether a name is that of stdin or a pipe, which can be read only once."""
+    try:
+        return name == STDIN or stat.S_ISFIFO(os.stat(name).st_mode)
+    except (OSError, ValueError):  # ValueError: a null character
+        return False
 
 
 def holds_several(name: str) -> bool:

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from agenticiqa.programs.batch.data_set_jobs import entries_in_list, opened
-from agenticiqa.programs.batch.find_jobs import find_jobs
-from agenticiqa.programs.batch.job import SharedQuestion
-from agenticiqa.programs.data_sets.kinds import LISTS, TAR, kind_of
+from agenticiqa.programs.batch.find_jobs import find_jobs, read_jobs
+from agenticiqa.programs.batch.job import Job, SharedQuestion
+from agenticiqa.programs.data_sets.kinds import LISTS, TAR, is_stream, kind_of
 from agenticiqa.programs.data_sets.places import data_sets_at, images_below, open_place, places_named, stamp_of
 from agenticiqa.programs.data_sets.tables import describe_table
 from agenticiqa.programs.errors import UserError
@@ -78,7 +78,13 @@ def plan_shards(
 def _parts(
     name: str, question: SharedQuestion, images: int, problems: list[str], column: str | None
 ) -> Iterator[dict[str, Any]]:
-    """Yield the fields of the shards of a name."""
+    """Yield the fields of the shards of a name; a pipe has a list of images."""
+    if is_stream(name):
+        about = question.query, question.reference, question.resize_reference, question.options
+        listed = read_jobs(name, *about, column)
+        problems += [*map(str, listed.problems), *skipped_problems(listed.skipped)]
+        yield from ({"kind": "images", "entries": part} for part in _cut(map(_listed_entry, listed.jobs), images))
+        return
     named = places_named(name)
     if not named:
         problems.append(f"{name}: no file matches this pattern; check the pattern")
@@ -146,6 +152,11 @@ def _local_entry(path: Path | None, reference: Any) -> dict[str, Any]:
     except OSError:  # the image is assessed, and fails with the reason
         return entry
     return {**entry, "size": status.st_size, "stamp": str(status.st_mtime_ns)}
+
+
+def _listed_entry(job: Job) -> dict[str, Any]:
+    own = {"query": job.query, "options": job.options, "resize_reference": job.resize_reference}
+    return {**_local_entry(path_of(job.image), job.reference), **own}
 
 
 def _cut(entries: Iterable[dict[str, Any]], images: int) -> Iterator[list[dict[str, Any]]]:

@@ -13,10 +13,11 @@ from typing import Any
 
 import orjson
 
+from agenticiqa.configs.user_files import STDIN
 from agenticiqa.programs.batch.job import SharedQuestion
 from agenticiqa.programs.batch.plan_run import refuse_other_settings
 from agenticiqa.programs.batch.results_file import locked_by
-from agenticiqa.programs.data_sets.kinds import BrokenDataSet
+from agenticiqa.programs.data_sets.kinds import BrokenDataSet, is_stream
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.finding import skipped_problems
 from agenticiqa.programs.images.own import RUN, run_folder
@@ -220,7 +221,7 @@ def _write_plan(folder: ShardFolder, shards: Iterable[Shard], question: SharedQu
 def _record_settings(folder: ShardFolder, run: ShardRun, images: int) -> None:
     """Write the settings, or compare them with those of earlier shards. Raises UserError for a difference."""
     about = {
-        "names": [*run.names],
+        "names": [STDIN if is_stream(name) else name for name in run.names],
         "question": asdict(run.question),
         "shard_images": images,
         "settings": run.settings,

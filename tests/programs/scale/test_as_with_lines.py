@@ -1,6 +1,7 @@
 """What works with ``assess --jsonl`` works with ``assess --parquet``, as a user calls them."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -116,7 +117,35 @@ def test_a_file_of_jobs_gives_the_same_questions(album: Path, capsys: pytest.Cap
     assert "mos" not in Path("scores.run/plan.jsonl").read_text()
     capsys.readouterr()
     assert main(["assess", "--jobs", "album/0.png", *STORES["shards"]]) == 2
-    assert "with --parquet, --jobs reads files with the suffix .csv or .jsonl" in capsys.readouterr().err
+    assert "with --parquet, --jobs reads pipes, and files with the suffix .csv or .jsonl" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs pipes as files")
+def test_a_pipe_of_jobs_gives_the_same_rows_and_is_continued(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = {"image": "album/0.png", "query": "Main flaw?", "options": ["Blur", "Noise"]}
+    text = "".join(f"{json.dumps(row)}\n" for row in (asked, {"image": "album/1.png"}, {"image": "gone.png"}))
+
+    def command(store: str, *more: str) -> int:
+        ends = os.pipe()
+        os.write(ends[1], text.encode())
+        os.close(ends[1])
+        try:
+            return main(["assess", "--jobs", f"/dev/fd/{ends[0]}", "--workers", "1", *STORES[store], *more])
+        finally:
+            os.close(ends[0])
+
+    assert [command(store) for store in STORES] == [1] * len(STORES)
+    keys = ("image", "query", "options", "quality_score")
+    lines, shards = (
+        [{key: row.get(key) for key in keys} for row in store_at(place).rows()] for place in PLACES.values()
+    )
+    assert lines == shards
+    assert len(lines) == 2
+    assert "gone.png: expected an image" in capsys.readouterr().err
+    other = os.dup(0)  # the next pipe has another number
+    assert command("shards") == 1
+    os.close(other)
+    assert "1 of 1 shards (1 shards were already finished)" in capsys.readouterr().err
 
 
 def test_a_dry_run_reads_every_kind_of_image_and_writes_nothing(
