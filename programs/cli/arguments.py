@@ -105,6 +105,17 @@ examples:
 
 exit status: 0 the page was written, 1 it was not, 2 wrong usage
 """
+MCP_EXAMPLES = """\
+examples:
+  agenticiqa mcp --root ~/photos                                    let an assistant assess the photos in this folder
+  agenticiqa mcp --root ~/photos --root ~/scans                     and in another one
+  agenticiqa mcp --root ~/photos --backend openai.gpt-4o --max-usd 1
+
+An MCP client starts this command and talks to it over stdin and stdout; docs/mcp.md shows its settings. Install the SDK
+of the protocol with: pip install 'agenticiqa[mcp]'
+
+exit status: 0 the client closed stdin, 2 wrong usage
+"""
 
 
 LOGGING, VOLUME = Group("logging"), Group(one_of=True)
@@ -573,6 +584,23 @@ class RateOptions(LightOptions):
         Option("--scores FILE", "use the scores in these results of assess instead of assessing the photos"),
     ] = None
     workers: Annotated[int | None, WITHOUT_MODEL, Ge(1)] = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class McpOptions(RunOptions):
+    """The options of ``mcp``."""
+
+    root: Annotated[
+        list[str],
+        Option(
+            "--root DIR",
+            "let clients name the images in this folder and its subfolders (repeatable). Relative paths begin at the "
+            "first one",
+        ),
+    ]
+    max_images: Annotated[
+        int, Option("--max-images N", "refuse a call about more than N images (default: 200)"), Ge(1)
+    ] = 200
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

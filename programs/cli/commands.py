@@ -7,11 +7,14 @@ from typing import cast
 
 from agenticiqa.configs.options import Arguments, Option, options_of
 from agenticiqa.programs.cli import arguments
+from agenticiqa.programs.errors import UserError
 
 
 @dataclass(frozen=True)
 class Command:
     """A command: one line of help, the class of its options, examples, and the module with its ``run``.
+
+    ``extra`` is the extra of the package that the module imports, if it needs one.
 
     A command without a module is a group of commands, and their names begin with its own, such as ``calibrate fusion``
     for ``calibrate``.
@@ -21,6 +24,7 @@ class Command:
     arguments: type[Arguments] = Arguments
     module: str = ""
     examples: str = ""
+    extra: str = ""
 
     @property
     def options(self) -> tuple[Option, ...]:
@@ -28,8 +32,15 @@ class Command:
         return options_of(self.arguments)
 
     def run(self, args: Arguments) -> int:
-        """Run the command and return its exit status."""
-        run = import_module(self.module).run
+        """Run the command and return its exit status. Raises UserError if its extra is not installed."""
+        try:
+            run = import_module(self.module).run
+        except ModuleNotFoundError as error:
+            if not self.extra:
+                raise
+            raise UserError(
+                f"this command needs an optional package ({error}): run pip install 'agenticiqa[{self.extra}]'"
+            ) from error
         if not gc.isenabled():  # the state that agenticiqa.__main__ sets
             gc.freeze()
             gc.enable()
@@ -58,6 +69,13 @@ COMMANDS: dict[str, Command] = {
     ),
     "rate": Command(
         "write a page on which you rate photos", arguments.RateOptions, f"{HERE}.rate", arguments.RATE_EXAMPLES
+    ),
+    "mcp": Command(
+        "let an assistant assess images: a server of the Model Context Protocol",
+        arguments.McpOptions,
+        f"{HERE}.mcp_server",
+        arguments.MCP_EXAMPLES,
+        extra="mcp",
     ),
     "backends": Command(
         "list the configured models and the features of each", arguments.BackendsOptions, f"{HERE}.backends"

@@ -75,31 +75,35 @@ class Comparison(Sink):
 
     def write(self, job: Job, row: Row) -> None:
         """Keep the row, with the size of the file."""
-        self._rows.append(_with_bytes(job, row))
+        self._rows.append(with_bytes(job, row))
         self._images[row["image"]] = job.image
 
     def close(self) -> int:
         """Print the ranking, and write the page."""
         args, summary = self._args, self._summary
-        ranked = sorted(self._rows, key=lambda row: -(row["quality_score"] or 0))
-        if not ranked:
+        if not self._rows:
             return USAGE
-        for rank, row in enumerate(ranked, 1):
-            row["rank"] = rank
-        tables = [ranking(ranked), metrics(ranked)]
+        rows = ranked(self._rows)
+        tables = [ranking(rows), metrics(rows)]
         view = View(
             tables,
-            document={"images": ranked, "failed": summary.failed},
-            page=lambda page: _page(page, ranked, self._images, tables, summary.failed),
+            document={"images": rows, "failed": summary.failed},
+            page=lambda page: _page(page, rows, self._images, tables, summary.failed),
         )
         done = write_all([*files_of(args, view), json_of(args, view)])
         if not args.json:
             print_tables(view)
         print_incomplete(summary.incomplete)
-        is_drawn = all(row.get("map", "") is not None for row in ranked)
+        is_drawn = all(row.get("map", "") is not None for row in rows)
         if summary.failed or summary.not_assessed or not all(done) or not is_drawn:
             return SOME_FAILED
         return UNSCORED if summary.unscored else OK
+
+
+def ranked(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows by score, best first, each with its ``rank``."""
+    in_order = sorted(rows, key=lambda row: -(row["quality_score"] or 0))
+    return [{**row, "rank": rank} for rank, row in enumerate(in_order, 1)]
 
 
 def ranking(rows: Sequence[Row]) -> Table:
@@ -134,7 +138,7 @@ def _value(metric: dict[str, Any] | None) -> str:
     return Cell(with_unit(metric["raw"], metric["unit"]), {"": metric["raw"]})
 
 
-def _with_bytes(job: Job, row: Row) -> Row:
+def with_bytes(job: Job, row: Row) -> Row:
     """Return the row with the size of the file in bytes and bits per pixel; both ``None`` without a file."""
     path, (width, height) = path_of(job.image), row["size"]
     size = path.stat().st_size if path and path.exists() else None
