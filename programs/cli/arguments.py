@@ -107,9 +107,9 @@ exit status: 0 the page was written, 1 it was not, 2 wrong usage
 """
 MCP_EXAMPLES = """\
 examples:
-  agenticiqa mcp --root ~/photos                                    let an assistant assess the photos in this folder
-  agenticiqa mcp --root ~/photos --root ~/scans                     and in another one
-  agenticiqa mcp --root ~/photos --backend openai.gpt-4o --max-usd 1
+  agenticiqa mcp --root ~/photos                            let an assistant assess the photos in this folder
+  agenticiqa mcp --root ~/photos --root ~/scans             also those in another one
+  agenticiqa mcp --root ~/photos --backend openai.gpt-4o    send them to a vision-language model
 
 An MCP client starts this command and talks to it over stdin and stdout; docs/mcp.md shows its settings. Install the SDK
 of the protocol with: pip install 'agenticiqa[mcp]'

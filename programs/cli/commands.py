@@ -71,7 +71,7 @@ COMMANDS: dict[str, Command] = {
         "write a page on which you rate photos", arguments.RateOptions, f"{HERE}.rate", arguments.RATE_EXAMPLES
     ),
     "mcp": Command(
-        "let an assistant assess images: a server of the Model Context Protocol",
+        "let an assistant assess images, as an MCP server",
         arguments.McpOptions,
         f"{HERE}.mcp_server",
         arguments.MCP_EXAMPLES,

@@ -246,21 +246,26 @@ def resolved(path: Path) -> Path | None:
 
 def run(args: McpOptions) -> int:
     """Answer a client until it closes stdin."""
-    config, workers, limits = settings_from(args)
-    roots = [Path(root).resolve() for root in args.root]
-    if files := [root for root in roots if not root.is_dir()]:
-        raise UserError(f"{printable_path(files[0])}: --root needs a folder that exists")
-    install(config)
-    server = server_of(Service(roots, config, AgenticIQA.from_config(config), workers, limits, args.max_images))
-    print_models(config)
+    service = service_of(args)
+    print_models(service.config)
     if sys.stdin.isatty():
         print_note("waiting for an MCP client on stdin; name this command in the settings of the client")
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # an exception would wait for the thread that reads stdin
     try:
-        server.run()
+        server_of(service).run()
     except* BrokenPipeError:
         pass  # the client ended without closing stdin first
     return OK
+
+
+def service_of(args: McpOptions) -> Service:
+    """Return the tools for these options. Raises UserError, ConfigError or BackendError."""
+    roots = [Path(root).resolve() for root in args.root]
+    if missing := [root for root in roots if not root.is_dir()]:
+        raise UserError(f"{printable_path(missing[0])}: --root needs an existing folder")
+    config, workers, limits = settings_from(args)
+    install(config)
+    return Service(roots, config, AgenticIQA.from_config(config), workers, limits, args.max_images)
 
 
 def server_of(service: Service) -> MCPServer:

@@ -38,6 +38,7 @@ CHAINS = {
         "measure ssim niqe album/coffee_jpeg.jpg --reference album/coffee.webp",
         "gate album/coffee.webp --html gate.html",
         "tools",
+        "mcp --root album",
     ],
     "folders": [
         "assess album --workers 2 --jsonl rows.jsonl --html sheet.html",
@@ -131,7 +132,9 @@ def ran(name: str, examples: Path, folder: Path, *tracer: str, seconds: float = 
     environment |= {"HOME": str(home), "TMPDIR": str(temporary), "OPENAI_API_KEY": "not-a-key"}
     lines = json.dumps([line.format(labels=LABELS) for line in CHAINS[name]])
     command = [*tracer, sys.executable, "-c", RUN, str(seconds), lines]
-    return subprocess.run(command, cwd=work, env=environment, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        command, cwd=work, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
 
 
 def prepare(work: Path, examples: Path) -> None:
