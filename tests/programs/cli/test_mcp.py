@@ -8,7 +8,10 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from signal import SIGINT
+from subprocess import PIPE, Popen
 from threading import Event
+from time import sleep
 from typing import Any
 
 import pytest
@@ -236,6 +239,19 @@ def test_a_cancelled_call_gives_up_the_request_under_way(folder: Path) -> None:
         assert len(server.requests) == 1
 
 
+def test_a_call_that_is_cancelled_while_it_waits_begins_no_work(folder: Path) -> None:
+    with fake_server(by_stage(SCRIPT)) as server, start_blocking_portal() as portal:
+        service, client = in_this_process(portal, folder, "--backend", "vllm.test", "--api-base", server.url)
+        with portal.wrap_async_context_manager(client):
+            with service.lock:
+                future = portal.start_task_soon(client.call_tool, "assess_image", {"image": "secret.png"})
+                sleep(0.3)  # until its thread waits
+                future.cancel()
+            sleep(0.3)
+            assert service.lock.acquire(timeout=SECONDS)
+    assert server.requests == []
+
+
 def test_the_limits_count_for_all_calls_of_a_server(folder: Path) -> None:
     with fake_server(by_stage(SCRIPT)) as server, start_blocking_portal() as portal:
         options = ["--backend", "vllm.test", "--api-base", server.url, "--mode", "fast", "--max-calls", "2"]
@@ -261,6 +277,27 @@ def test_without_the_extra_one_line_says_what_to_install(
 def test_a_root_is_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["mcp", "--root", str(tmp_path / "nope")]) == USAGE
     assert capsys.readouterr().err.endswith("nope: --root needs an existing folder\n")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="needs signals")
+@pytest.mark.parametrize(("is_ctrl_c", "status"), [(True, -SIGINT), (False, 0)])
+def test_the_server_ends_without_a_traceback(folder: Path, is_ctrl_c: bool, status: int) -> None:
+    command = [sys.executable, "-m", "agenticiqa", "mcp", "--root", str(folder)]
+    pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), PIPE)
+    request = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"}) + "\n"
+    with Popen(command, text=True, **pipes) as process:
+        process.stdin.write(request)
+        process.stdin.flush()
+        process.stdout.readline()
+        if is_ctrl_c:
+            process.send_signal(SIGINT)
+        else:
+            process.stdout.close()
+            process.stdin.write(request)
+            process.stdin.close()
+        assert process.wait(SECONDS) == status
+        assert process.stderr.read() == ""
 
 
 @pytest.mark.slow
