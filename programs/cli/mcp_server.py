@@ -52,7 +52,7 @@ from agenticiqa.programs.tools.tool import get_tool
 from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
 
 WIDTH = 1100  # pixels of the panel; its text is legible from 830
-PANEL = "panel"  # the key of the panel's bytes until they are a content of their own
+PANEL = "panel"  # the key of a picture in a row, from which it is taken before the row is sent
 LINK_OUT = "link to a place outside of the roots"
 SHOWN = ("image", "quality_score", "quality_level", "score_interval", "distortions", "caveats", "quality_reasoning")
 METRICS = "; ".join(f"{each['name']} ({each['kind']}, {each['better']} is better)" for each in list_metrics())
@@ -91,13 +91,7 @@ class Service:
 
         def work(limits: RunLimits) -> Row:
             job = self._job(image, question, reference, resize_reference)
-            with TemporaryDirectory() as folder:
-                to_row = drawing_into(Path(folder), [job.image]) if panel else Assessment.to_dict
-                [(_, row)], _ = self._assessed(context, limits, [job], to_row)
-                if drawn := row.pop("map", None):
-                    with Image.open(drawn) as picture:
-                        picture.thumbnail((WIDTH, picture.height))
-                        row[PANEL] = webp(picture)
+            [(_, row)], _ = self._assessed(context, limits, [job], with_panel if panel else Assessment.to_dict)
             return row
 
         return await self._answered(work)
@@ -234,6 +228,17 @@ class Service:
 
     def _holds(self, path: Path | None) -> TypeGuard[Path]:
         return path is not None and any(path.is_relative_to(root) for root in self.roots)
+
+
+def with_panel(result: Assessment) -> Row:
+    """Return the row of a result with a picture of it, a WebP; without one if it cannot be drawn, which is logged."""
+    with TemporaryDirectory() as folder:
+        row = drawing_into(Path(folder), [result.image])(result)
+        if drawn := row.pop("map"):
+            with Image.open(drawn) as picture:
+                picture.thumbnail((WIDTH, picture.height))
+                row[PANEL] = webp(picture)
+    return row
 
 
 def resolved(path: Path) -> Path | None:
