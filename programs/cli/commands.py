@@ -14,7 +14,7 @@ from agenticiqa.programs.errors import UserError
 class Command:
     """A command: one line of help, the class of its options, examples, and the module with its ``run``.
 
-    ``extra`` is the extra of the package that the module imports, if it needs one.
+    ``extra`` names the optional dependencies that the module imports, if it needs some.
 
     A command without a module is a group of commands, and their names begin with its own, such as ``calibrate fusion``
     for ``calibrate``.
