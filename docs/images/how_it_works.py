@@ -1,8 +1,10 @@
-"""Draw how the program works: ``python docs/images/how_it_works.py`` writes how-it-works.svg.
+"""Draw how the program works: ``python docs/images/how_it_works.py`` writes the drawing for wide and for narrow screens.
 
 The names of fields come from the types that the stages exchange, so that the figure follows the code.
 """
 
+import textwrap
+from collections.abc import Iterable
 from html import escape
 from pathlib import Path
 
@@ -10,9 +12,9 @@ from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.signatures.types import PlanFlags, PlannerOutput
 
 HERE = Path(__file__).resolve().parent
-WIDTH, HEIGHT = 1062, 366
 LEFT_OUT = ("distortion_source", "reference_mode", "plan")  # fields of a plan for which the box has no room
 LINE = 19  # pixels between two lines of a box
+CHARACTER = 7  # pixels, in a wide font
 STYLE = """
 text { font: 14px system-ui, "Segoe UI", Helvetica, Arial, sans-serif; fill: #1f2328 }
 .title { font-weight: 600; font-size: 16px } .field { font: 12.5px ui-monospace, Menlo, Consolas, monospace }
@@ -28,13 +30,42 @@ text { font: 14px system-ui, "Segoe UI", Helvetica, Arial, sans-serif; fill: #1f
   .arrow { stroke: #a6b0bb } #head path { fill: #a6b0bb }
 }
 """
+BOXES = {  # a title, the color of its box, and its text
+    "You give": ("data", "an image, a question, and a reference if you have one"),
+    "Planner": ("stage", "reads the question and plans what to look at:"),
+    "Executor": ("stage", "collects the evidence that the plan asks for:"),
+    "Summarizer": (
+        "stage",
+        "answers from it: a letter, a text, or a score from 1 to 5, fused from tool scores and the model's levels",
+    ),
+    "Replan": (
+        "check",
+        "Is the evidence sufficient for the plan and the question? Rules look for gaps; in doubt, the model is asked.",
+    ),
+    "You get": ("done", "the answer with its reason, the evidence, and an interval"),
+}
+FIELDS = {
+    "Planner": [name for name in PlannerOutput.model_fields if name not in LEFT_OUT],
+    "Executor": list(PlanFlags.model_fields),
+}
+PLANS = f"at most {AgenticIQA.offline().max_replan_iterations} more plans"
 
 
-def box(kind: str, left: int, top: int, wide: int, high: int, title: str, *lines: str) -> str:
-    """Draw a box with a title and lines; a line in backticks is the name of a field."""
+def lines_of(title: str, wide: int) -> list[str]:
+    """Return the text of a box in lines; the names of fields, in backticks, share a line where two fit."""
+    columns = (wide - 24) // CHARACTER
+    fields = FIELDS.get(title, [])
+    each = 2 if columns > 40 else 1
+    rows = [", ".join(fields[start : start + each]) for start in range(0, len(fields), each)]
+    return [*textwrap.wrap(BOXES[title][1], columns), *(f"`{row}`" for row in rows)]
+
+
+def box(title: str, left: int, top: int, wide: int, high: int) -> str:
+    """Draw a box with its title and lines."""
+    kind = BOXES[title][0]
     shapes = [f'<rect class="{kind}" x="{left}" y="{top}" width="{wide}" height="{high}" rx="8"/>']
     shapes.append(f'<text class="title" x="{left + 12}" y="{top + 25}">{escape(title)}</text>')
-    for number, line in enumerate(lines):
+    for number, line in enumerate(lines_of(title, wide)):
         name = "field" if line.startswith("`") else "note"
         shapes.append(
             f'<text class="{name}" x="{left + 12}" y="{top + 48 + LINE * number}">{escape(line.strip("`"))}</text>'
@@ -42,47 +73,22 @@ def box(kind: str, left: int, top: int, wide: int, high: int, title: str, *lines
     return "\n".join(shapes)
 
 
-def arrow(path: str, label: str = "", at: tuple[int, int] = (0, 0)) -> str:
-    """Draw an arrow along a path, with a label in the middle of its place."""
-    text = f'<text class="note" x="{at[0]}" y="{at[1]}" text-anchor="middle">{escape(label)}</text>' if label else ""
-    return f'<path class="arrow" d="{path}"/>{text}'
+def arrow(path: str) -> str:
+    """Draw an arrow along a path."""
+    return f'<path class="arrow" d="{path}"/>'
 
 
-def figure() -> str:
-    """Return the SVG."""
-    plans = AgenticIQA.offline().max_replan_iterations
-    tasks = [f"`{name}`" for name in PlanFlags.model_fields]
-    planned = [f"`{name}`" for name in PlannerOutput.model_fields if name not in LEFT_OUT]
-    answers = [
-        "a score from 1 to 5,",
-        "fused from tool scores",
-        "and the levels that the",
-        "model sees;",
-        "a letter; or a text",
-    ]
-    replan = [
-        "Is the evidence sufficient for the plan and the question?",
-        "Rules look for gaps; in doubt, the model is asked.",
-    ]
-    parts = [
-        box("data", 8, 52, 136, 128, "You give", "an image,", "a question, and", "a reference if", "you have one"),
-        box("stage", 194, 30, 178, 172, "Planner", "reads the question and", "plans what to look at:", *planned),
-        box("stage", 432, 30, 184, 172, "Executor", "collects the evidence", "that the plan asks for:", *tasks),
-        box("stage", 696, 30, 176, 172, "Summarizer", "answers from it:", *answers),
-        box("done", 922, 52, 132, 128, "You get", "the answer with", "its reason, the", "evidence, and", "an interval"),
-        box("check", 432, 262, 440, 84, "Replan", *replan),
-        arrow("M144 116 H192"),
-        arrow("M372 116 H430", "plan", (401, 107)),
-        arrow("M616 116 H694", "evidence", (655, 107)),
-        arrow("M784 202 V260", "answer", (812, 236)),
-        arrow("M872 304 H988 V182", "yes", (930, 295)),
-        arrow("M432 304 H283 V204", "no, and why", (352, 295)),
-        f'<text class="note" x="283" y="328" text-anchor="middle">at most {plans} more plans</text>',
-    ]
+def label(text: str, x: int, y: int, more: str = 'text-anchor="middle"') -> str:
+    """Write beside an arrow."""
+    return f'<text class="note" x="{x}" y="{y}" {more}>{escape(text)}</text>'
+
+
+def svg(wide: int, high: int, parts: Iterable[str]) -> str:
+    """Return a drawing of a size."""
     head = '<marker id="head" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="7" markerHeight="7" orient="auto">'
     return "\n".join(
         [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}">',
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {high}" width="{wide}">',
             f'<style>{STYLE}</style><defs>{head}<path d="M0 0 L10 5 L0 10 z"/></marker></defs>',
             *parts,
             "</svg>\n",
@@ -90,5 +96,55 @@ def figure() -> str:
     )
 
 
+def row() -> str:
+    """Return the drawing with the stages side by side."""
+    parts = [
+        box("You give", 8, 52, 136, 128),
+        box("Planner", 186, 30, 192, 172),
+        box("Executor", 432, 30, 192, 172),
+        box("Summarizer", 700, 30, 192, 172),
+        box("You get", 930, 52, 136, 128),
+        box("Replan", 432, 262, 460, 84),
+        arrow("M144 116 H184"),
+        arrow("M378 116 H430"),
+        label("plan", 404, 107),
+        arrow("M624 116 H698"),
+        label("evidence", 660, 107),
+        arrow("M796 202 V260"),
+        label("answer", 824, 236),
+        arrow("M892 304 H998 V182"),
+        label("yes", 945, 295),
+        arrow("M432 304 H282 V204"),
+        label("no, and why", 356, 295),
+        label(PLANS, 350, 328),
+    ]
+    return svg(1074, 366, parts)
+
+
+def stack() -> str:
+    """Return the drawing with the stages below each other."""
+    wide, gap, middle = 340, 38, 178
+    labels = {"Planner": "plan", "Executor": "evidence", "Summarizer": "answer", "Replan": "yes"}
+    parts, tops, top = list[str](), dict[str, int](), 8
+    for title in BOXES:
+        high = 44 + LINE * len(lines_of(title, wide))
+        if tops:
+            parts.append(arrow(f"M{middle} {top - gap} V{top - 2}"))
+        parts.append(box(title, 8, top, wide, high))
+        tops[title] = top
+        top += high + gap
+        if title in labels:
+            parts.append(label(labels[title], middle + 10, top - gap // 2 + 2, ""))
+    start, end, right = tops["Replan"] + 40, tops["Planner"] + 40, wide + 8
+    back = (start + end) // 2
+    parts.append(arrow(f"M{right} {start} H{right + 22} V{end} H{right + 2}"))
+    turned = f'text-anchor="middle" transform="rotate(-90 {right + 38} {back})"'
+    parts.append(label(f"no, and why ({PLANS})", right + 38, back, turned))
+    return svg(right + 46, top - gap + 8, parts)
+
+
+DRAWINGS = {"how-it-works.svg": row, "how-it-works-narrow.svg": stack}
+
 if __name__ == "__main__":
-    (HERE / "how-it-works.svg").write_text(figure(), encoding="utf-8")
+    for name, draw in DRAWINGS.items():
+        (HERE / name).write_text(draw(), encoding="utf-8")

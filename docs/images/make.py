@@ -5,6 +5,7 @@ Needs Chromium and the font Inter (``apt-get install chromium fonts-inter``); th
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -21,22 +22,21 @@ from rich.text import Text
 
 HERE = Path(__file__).resolve().parent
 EXAMPLES = HERE.parents[1] / "examples"
-TERMINAL_WIDTH = 98  # columns
+TERMINAL_WIDTH = 64  # columns, the fewest with one line per tool
 EDGE = (127, 127, 127, 110)  # a border that is visible on the white and on the dark pages of GitHub
 
-# Each command runs in a folder with the photos of examples/ in album/ and their small copies in copies/.
-COMMANDS = (
-    "assess album/coffee_jpeg.jpg --reference album/coffee.webp --save-maps maps",
-    "assess album/ --jsonl scores.jsonl --save-maps maps --html sheet.html",
-    "compare album/coffee.webp album/coffee_jpeg.jpg copies/coffee_noise_3.jpg --html compare.html",
-    "evaluate labels.csv --out offline",
-    "report offline --html report.html",
-    "rate album/ --out rate.html",
-)
-SHOWN = (  # the commands of terminal.svg
-    ("assess", "examples/coffee_jpeg.jpg", "--reference", "examples/coffee.webp"),
-    ("assess", "examples/chelsea_noise.png", "--query", "How noisy is the left half?"),
-    ("assess", "examples/chelsea_noise.png", "--query", "Is the cat happy?"),
+# A picture, and the command that makes it in a folder with examples/: the pages with the picture have the same command.
+COMMANDS = {
+    "panel": "assess examples/coffee_jpeg.jpg --reference examples/coffee.webp --save-maps maps/",
+    "sheet": "assess examples/ --html sheet.html",
+    "compare": "compare examples/coffee.webp examples/coffee_jpeg.jpg --reference examples/coffee.webp --html compare.html",
+    "report": "report runs/first --html report.html",
+    "rate": "rate examples/ --out rate.html",
+}
+SHOWN = (  # the commands of terminal.svg, as they are typed
+    "assess examples/coffee_jpeg.jpg \\\n    --reference examples/coffee.webp",
+    'assess examples/chelsea_noise.png \\\n    --query "How noisy is the left half?"',
+    'assess examples/chelsea_noise.png \\\n    --query "Is the cat happy?"',
 )
 
 
@@ -54,7 +54,7 @@ class Page(NamedTuple):
 
 PAGES = (
     Page("sheet", 900, 780, "document.querySelector('#cards details').open = true"),
-    Page("compare", 1000, 1094),
+    Page("compare", 1000, 1110),
     Page("report", 1000, 1606),
     Page(
         "rate",
@@ -63,24 +63,24 @@ PAGES = (
         "document.getElementById('rater').value = 'Kim';"
         "document.getElementById('begin').requestSubmit();"
         "for (const score of [2, 5, 2, 4, 2, 5, 2]) { shownAt = performance.now() - 9000; answer(score); }"
-        "show(6)",
+        "show(4)",
     ),
 )
-# Light copies for a row of three at 300 pixels, all of one shape: a picture, and its part (left, top, right, bottom).
-CROPS = {
-    "row-panel": ("panel", (0.0, 0.0, 0.662, 0.73)),
-    "row-sheet": ("sheet", (0.337, 0.325, 0.999, 0.7706)),
-    "row-compare": ("compare", (0.0, 0.0, 1.0, 0.534)),
+# Cards for README, legible on a phone: a picture, and its part.
+CARDS = {
+    "card-panel": ("panel", (0.0, 0.0, 0.662, 0.73)),
+    "card-sheet": ("sheet", (0.0, 0.325, 0.662, 0.828)),
+    "card-compare": ("compare", (0.0, 0.0, 1.0, 0.526)),
 }
-SCALE_OF_PANEL = (0.48, 0.09, 1.0, 0.23)  # its place, which the crop of the panel would cut
-WIDTH, CROP_WIDTH = 1600, 640  # pixels
-FILES = ["terminal.svg", *(f"{name}.webp" for name in ("panel", *(page.name for page in PAGES), *CROPS))]
+SCALE_OF_PANEL = (0.48, 0.09, 1.0, 0.23)  # its place, which the card would cut
+WIDTH, CARD_WIDTH = 1600, 800  # pixels
+FILES = ["terminal.svg", *(f"{name}.webp" for name in ("panel", *(page.name for page in PAGES), *CARDS))]
 
 # A dark terminal; the sixteen colors are those of a common scheme.
 COLORS = [(40, 44, 52), (235, 105, 100), (152, 195, 121), (229, 192, 123), (97, 175, 239), (198, 120, 221)]
 THEME = TerminalTheme((24, 27, 33), (222, 226, 232), [*COLORS, (86, 182, 194), (222, 226, 232)])
 SVG = """\
-<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {terminal_height}">
+<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {terminal_height}" width="600">
 <style>
 .{unique_id}-matrix {{
 font: {char_height}px ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace;
@@ -101,21 +101,16 @@ def main() -> None:
     """Run the commands in a temporary folder, and keep pictures of what they write."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        photos = [path for path in EXAMPLES.iterdir() if path.suffix in (".webp", ".jpg", ".png")]
-        (folder / "album").mkdir()
-        for path in photos:
-            shutil.copy(path, folder / "album")
-        shutil.copytree(EXAMPLES / "copies", folder / "copies")
-        shutil.copy(EXAMPLES / "labels.csv", folder)
-        for number, command in enumerate(COMMANDS):
+        shutil.copytree(EXAMPLES, folder / "examples")
+        run(["evaluate", "examples/labels.csv", "--out", "runs/first"], folder)  # for the report
+        for command in COMMANDS.values():
             run(command.split(), folder)
-            if number == 0:
-                with Image.open(folder / "maps" / "album" / "coffee_jpeg.png") as drawing:
-                    save(drawing, "panel")
+        with Image.open(folder / "maps" / "examples" / "coffee_jpeg.png") as drawing:
+            save(drawing, "panel")
         for page in PAGES:
             save(screenshot(folder, page), page.name)
-    for name, (source, part) in CROPS.items():
-        save_crop(name, source, part)
+    for name, (source, part) in CARDS.items():
+        save_card(name, source, part)
     (HERE / "terminal.svg").write_text(terminal(), encoding="utf-8")
 
 
@@ -175,12 +170,12 @@ def save(picture: Image.Image, name: str, width: int = WIDTH) -> None:
     picture.save(HERE / f"{name}.webp", quality=80, method=6)
 
 
-def save_crop(name: str, source: str, part: Part) -> None:
-    """Write a part of a saved picture at the width of a crop."""
+def save_card(name: str, source: str, part: Part) -> None:
+    """Write a part of a saved picture as a card."""
     with Image.open(HERE / f"{source}.webp") as picture:
         if source == "panel":
             ImageDraw.Draw(picture).rectangle(box_of(SCALE_OF_PANEL, picture), fill="white")
-        save(picture.crop(box_of(part, picture)), name, CROP_WIDTH)
+        save(picture.crop(box_of(part, picture)), name, CARD_WIDTH)
 
 
 def box_of(part: Part, picture: Image.Image) -> tuple[int, int, int, int]:
@@ -193,10 +188,10 @@ def box_of(part: Part, picture: Image.Image) -> tuple[int, int, int, int]:
 def terminal() -> str:
     """Return commands and their output in color as an SVG that loads no font."""
     console = Console(record=True, width=TERMINAL_WIDTH, file=StringIO())
-    for arguments in SHOWN:
-        words = [f'"{word}"' if " " in word else word for word in arguments]
-        console.print(Text.assemble(("$ ", "bold green"), (f"agenticiqa {' '.join(words)}", "bold")))
-        printed = run(arguments, EXAMPLES.parent, FORCE_COLOR="1", COLUMNS=str(TERMINAL_WIDTH))
+    for command in SHOWN:
+        console.print(Text.assemble(("$ ", "bold green"), (f"agenticiqa {command}", "bold")))
+        words = shlex.split(command.replace("\\\n", ""))
+        printed = run(words, EXAMPLES.parent, FORCE_COLOR="1", COLUMNS=str(TERMINAL_WIDTH))
         console.print(Text.from_ansi(printed))
     svg = console.export_svg(theme=THEME, code_format=SVG, unique_id="t")
     return re.sub(r' clip-path="[^"]*"', "", svg)

@@ -24,7 +24,7 @@ from support.snippets import Snippet, commands, has_lines, matches, snippets, un
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCKS = [block for page in PAGES for block in snippets(page)]
-KINDS = {"console", "python", "yaml", "csv", "text", "json", "bash", "mermaid"}
+KINDS = {"console", "python", "yaml", "csv", "text", "json", "bash", "mermaid", "bibtex"}
 OF_A_CHECKOUT = ("agenticiqa.eval.research.", "tests/")  # only in a checkout, not in the installed package
 
 
