@@ -1,4 +1,4 @@
-"""Draw how the program works: ``python docs/images/how_it_works.py`` writes the drawing for wide and for narrow screens.
+"""Draw how the program works: ``python docs/images/how_it_works.py`` writes a wide and a narrow drawing.
 
 The names of fields come from the types that the stages exchange, so that the figure follows the code.
 """

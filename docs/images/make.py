@@ -29,7 +29,8 @@ EDGE = (127, 127, 127, 110)  # a border that is visible on the white and on the 
 COMMANDS = {
     "panel": "assess examples/coffee_jpeg.jpg --reference examples/coffee.webp --save-maps maps/",
     "sheet": "assess examples/ --html sheet.html",
-    "compare": "compare examples/coffee.webp examples/coffee_jpeg.jpg --reference examples/coffee.webp --html compare.html",
+    "compare": "compare examples/coffee.webp examples/coffee_jpeg.jpg "
+    "--reference examples/coffee.webp --html compare.html",
     "report": "report runs/first --html report.html",
     "rate": "rate examples/ --out rate.html",
 }
