@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # commands without ratings of several people start without pa
 LEAST_AGREEMENT = 0.3  # correlation with the others and with the own repeats; a rater below both is left out
 FEWEST_FOR_SCALE = 6  # ratings that show on which scale they are
 SAME_ORDER = 0.5  # SRCC from which a rater agrees with the others in all but the scale
-SPREADS_DIFFER = 2.0  # ratio of standard deviations; it is 2.5 for the scales 0..10 and 1..5
+SPREADS_DIFFER = 1.75  # ratio of standard deviations; it is 2 for the scales 0..10 and 0..5, 1..9 and 1..5
 BEYOND = 0.25  # share of ratings that the scale of others does not have
 BY_CHANCE = 0.05  # share of raters at chance whose few repeats agree well enough to be kept
 

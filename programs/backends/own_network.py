@@ -4,6 +4,7 @@ import ipaddress
 import re
 import socket
 from contextlib import suppress
+from fnmatch import fnmatchcase
 from urllib.parse import urlsplit
 
 # Names in the file of hosts of usual systems.
@@ -11,6 +12,7 @@ LOOPBACK_NAMES = (
     *("localhost", "localhost.localdomain", "localhost4", "localhost4.localdomain4", "localhost6"),
     *("localhost6.localdomain6", "ip6-localhost", "ip6-loopback"),
 )
+_WITH_PORT = re.compile(r"(?P<name>[^:]+|\[.+\]):(?P<port>\d+)")  # of IPv6, only in brackets
 
 
 def is_loopback(host: str) -> bool:
@@ -34,19 +36,23 @@ def is_own_network(address: str) -> bool:
     return found.is_private or found.is_link_local or is_loopback(host)
 
 
-def is_listed(host: str, entries: str) -> bool:
-    """Return whether a list such as NO_PROXY has an address block (10.0.0.0/8) or a pattern (*.example) of a host.
+def is_listed(host: str, port: int, entries: str) -> bool:
+    """Return whether a list such as NO_PROXY has a host: by name, domain, pattern (10.*) or address block (10.0.0.0/8).
 
-    Plain names and domains in the list are those of ``urllib.request.proxy_bypass``.
+    An entry that ends in a port is for this port only.
     """
-    found = _ip_address(host)
+    name, found = _plain(host), _ip_address(host)
     for entry in filter(None, re.split(r"[\s,]+", entries.lower())):
-        if found is None:
-            if entry.startswith("*.") and _plain(host).endswith(_plain(entry[1:])):
-                return True
+        with_port = _WITH_PORT.fullmatch(entry)
+        if with_port and int(with_port["port"]) != port:
             continue
+        listed = _plain((with_port["name"] if with_port else entry).strip("[]"))
+        if fnmatchcase(name, listed):
+            return True
+        if found is None and name.endswith(f".{listed.lstrip('*.')}"):
+            return True
         with suppress(ValueError):
-            if found in ipaddress.ip_network(entry.strip("[]"), strict=False):
+            if found is not None and found in ipaddress.ip_network(listed, strict=False):
                 return True
     return False
 

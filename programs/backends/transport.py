@@ -170,7 +170,10 @@ def proxy_for(url: str) -> str:
     """
     parts, proxies = urlsplit(url), getproxies()
     host = parts.hostname or ""
-    if is_loopback(host) or is_listed(host, proxies.get("no", "")) or proxy_bypass(parts.netloc.rpartition("@")[2]):
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    if is_loopback(host) or is_listed(host, port, proxies.get("no", "")):
+        return ""
+    if proxy_bypass(parts.netloc.rpartition("@")[2]):  # also by the settings of macOS and Windows
         return ""
     return proxies.get(parts.scheme) or proxies.get("all", "")
 

@@ -45,11 +45,13 @@ EQUAL_ROW = "row that equals another one"
 EXPECTED = frozenset({OWN, IN_SYSTEM_FOLDER, EQUAL_ROW})  # skipped by intention: the exit status stays 0
 # Trash, previews and thumbnails of servers, systems and programs, in lower case.
 SYSTEM_FOLDER = re.compile(
-    r"@eadir|\.?@__thumb|[#@]recycle|[#@](recently-)?snapshots?|\$recycle\.bin|recycler|\.trash.*|\.thumbnails"
-    r"|__macosx|system volume information|.+\.lrdata|lost\+found"
+    r"@eadir|\.?@__thumb|[#@]recycle|[#@~](recently-)?snapshots?|\$recycle\.bin|recycler|recycle bin|trashbox|\.trash.*"
+    r"|network trash folder|temporary items|@tmp|@sharebin|\.thumbnails|thmbnl|__macosx|system volume information"
+    r"|.+\.(lrdata|lrcat-data)|lost\+found|found\.\d{3}"
 )
-LIBRARY = re.compile(r".+\.(photos?library|aplibrary|cocatalog)|captureone")  # of Apple's programs and Capture One
-IN_LIBRARY = re.compile(r"resources|thumbnails|previews|scopes|private|database|cache")  # its folders without originals
+# Libraries of Apple's programs, Capture One and Nextcloud, and their folders without originals.
+LIBRARY = re.compile(r".+\.(photos?library|aplibrary|cocatalog)|iphoto library|captureone|appdata_\w+")
+IN_LIBRARY = re.compile(r"resources|thumbnails|thumbs|previews?|scopes|private|database|cache")
 _PLURALS = {
     BROKEN_LINK: "broken links",
     LINKED_FOLDER: "linked folders",

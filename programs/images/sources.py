@@ -82,7 +82,7 @@ _BASE64 = re.compile(
 )
 # A JPEG of Pillow's default quality 75, a lossy WebP or an AVIF, without Exif data: as DSPy saves a picture.
 _SAVED_BY_DSPY = re.compile(
-    rb"\xff\xd8\xff\xe0(?!.{,99}Exif\0).{,999}?\xff\xdb\0[\x43\x84]\0\x08\x06\x06\x07\x06\x05\x08\x07"
+    rb"\xff\xd8\xff[\xe0\xee](?!.{,99}Exif\0).{,999}?\xff\xdb\0[\x43\x84]\0\x08\x06\x06\x07\x06\x05\x08\x07"
     rb"|RIFF.{4}WEBP(VP8 |VP8X.{4}[\x00\x10\x20\x30])|.{4}ftypavi[fs](?!.{,999}Exif)",
     re.DOTALL,
 )

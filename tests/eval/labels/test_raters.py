@@ -76,7 +76,15 @@ def test_repeats_are_averaged_before_raters_and_mos_stay_on_the_scale() -> None:
     assert [rows[name]["raters"] for name in "abcd"] == ["2", "2", "1", "1"]
 
 
-SCALES = {"1..5": (1, 5), "0..100": (0, 100), "0..10": (0, 10), "0..1": (0, 1), "1..10": (1, 10)}
+SCALES = {
+    "1..5": (1, 5),
+    "0..100": (0, 100),
+    "0..10": (0, 10),
+    "0..1": (0, 1),
+    "1..10": (1, 10),
+    "0..5": (0, 5),
+    "1..9": (1, 9),
+}
 
 
 def rated_on(scales: Iterable[str], size: int = 20, shift: int = 0) -> list[Row]:
@@ -96,7 +104,13 @@ def rated_on(scales: Iterable[str], size: int = 20, shift: int = 0) -> list[Row]
     "scales",
     [
         *(("1..5", "0..100"), ("1..5", "0..10"), ("0..100", "0..1"), ("1..5", "0..1"), ("1..10", "0..100")),
-        *(("1..5", "1..5", "0..100"), ("1..5", "0..100", "0..100"), ("1..5",) * 9 + ("0..100",)),
+        *(
+            ("0..5", "0..10"),
+            ("1..5", "1..9"),
+            ("1..5", "1..5", "0..100"),
+            ("1..5", "0..100", "0..100"),
+            ("1..5",) * 9 + ("0..100",),
+        ),
     ],
 )
 def test_raters_on_different_scales_are_refused_until_one_is_declared(scales: tuple[str, ...], shift: int) -> None:
@@ -105,6 +119,12 @@ def test_raters_on_different_scales_are_refused_until_one_is_declared(scales: tu
         result(ratings)
     assert "\n" not in str(error.value)
     merged("t.csv", rows_of(ratings), keep_all=True, is_one_scale=True)
+
+
+@pytest.mark.parametrize("scales", [("0..5", "0..10"), ("1..5", "1..9"), ("1..9", "1..5", "1..9")])
+def test_scales_of_which_one_has_half_the_length_are_refused(scales: tuple[str, ...]) -> None:
+    with pytest.raises(UserError, match="convert all ratings to one scale"):
+        result(rated_on(scales))
 
 
 @pytest.mark.parametrize("scale", SCALES)

@@ -348,6 +348,28 @@ def test_a_proxy_from_the_environment_is_not_used_for_this_machine(monkeypatch: 
 
 
 @pytest.mark.parametrize(
+    ("entry", "address", "has_proxy"),
+    [
+        ("10.*", "http://10.1.2.3/v1", False),
+        ("192.168.*.*", "http://192.169.3.4/v1", True),
+        ("10.0.0.0/255.0.0.0", "http://10.1.2.3/v1", False),
+        ("*.inside.example:8000", "http://gpu.inside.example:8000/v1", False),
+        ("gpu.inside.example:443", "https://gpu.inside.example/v1", False),
+        ("gpu.inside.example:8001", "https://gpu.inside.example:8000/v1", True),
+        ("[fd00::1]:8000", "http://[fd00::1]:8000/v1", False),
+        ("fd00::/8", "http://[fd00::1]:8000/v1", False),
+        ("inside.example", "https://gpu.inside.example./v1", False),
+        ("inside.example", "https://notinside.example/v1", True),
+    ],
+)
+def test_entries_of_no_proxy(entry: str, address: str, has_proxy: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "https_proxy"):
+        monkeypatch.setenv(name, "http://proxy.example:3128")
+    monkeypatch.setenv("no_proxy", entry)
+    assert bool(proxy_for(address)) == has_proxy
+
+
+@pytest.mark.parametrize(
     "host", ["vm", "VM.", "vm.lan.example", "ip6-localhost", "localhost.localdomain", "localhost6"]
 )
 def test_names_of_this_machine_have_no_proxy(host: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -136,14 +136,23 @@ def test_find_images_logs_the_skipped_files(tmp_path: Path, caplog: pytest.LogCa
 
 SYSTEM = ["@eaDir/a.jpg/XL.jpg", "#recycle/b.jpg", "$RECYCLE.BIN/S-1/c.png", "__MACOSX/d.png", "sub/.Trash-1000/e.png"]
 SYSTEM += [".thumbnails/f.png", "Catalog Previews.lrdata/0/g.jpg", "P.photoslibrary/resources/derivatives/h.jpeg"]
-PHOTOS = ["a.jpg", "P.photoslibrary/originals/0/h.heic.jpg", "Resources/i.png", "recycling/j.png", "previews/k.png"]
+SYSTEM += ["~snapshot/daily.0/l.png", "Network Trash Folder/m.png", "Recycle Bin/n.png", "PRIVATE/M4ROOT/THMBNL/o.png"]
+SYSTEM += ["iPhoto Library/Thumbnails/p.png", "appdata_oc1/preview/1/q.png", "Catalog.lrcat-data/r.png"]
+PHOTOS = [
+    "a.jpg",
+    "iPhoto Library/Masters/s.png",
+    "P.photoslibrary/originals/0/h.heic.jpg",
+    "Resources/i.png",
+    "recycling/j.png",
+    "previews/k.png",
+]
 
 
 def test_images_in_system_folders_are_counted_unless_asked_for_or_named(tmp_path: Path) -> None:
     touch(tmp_path, *SYSTEM, *PHOTOS, ".hidden/l.png", "#recycle/old.tar")
     found = search_images([tmp_path])
     assert [*found.images] == sorted(tmp_path / name for name in PHOTOS)
-    assert skipped_text(found.skipped) == "8 images in system folders (--system-folders assesses them)"
+    assert skipped_text(found.skipped) == "15 images in system folders (--system-folders assesses them)"
     assert {*find_images([tmp_path], system_folders=True)} == {tmp_path / name for name in SYSTEM + PHOTOS}
     (library,) = find_images([tmp_path / "P.photoslibrary"])
     assert library.name == "h.heic.jpg"

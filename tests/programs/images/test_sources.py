@@ -344,6 +344,11 @@ def test_a_picture_that_dspy_saved_again_has_a_note(tmp_path: Path, kind: str) -
         assert not [note for note in load(kept).notes if "dspy" in note]
 
 
+def test_a_cmyk_picture_that_dspy_saved_again_has_a_note() -> None:
+    opened = Image.open(io.BytesIO(encoded(Image.effect_noise((64, 48), 60).convert("CMYK"), "JPEG", quality=95)))
+    assert SAVED_BY_DSPY in load(dspy.Image(opened)).notes
+
+
 def deep_png(values: np.ndarray) -> bytes:
     """Return a PNG with 16-bit samples, gray or RGB."""
     return raw_png(
