@@ -69,9 +69,9 @@ def base_of(address: str) -> str:
     return LOGIN.sub("//", urlsplit(address)._replace(query="", fragment="").geturl()).rstrip("/")
 
 
-def query_of(address: str | None) -> dict[str, str]:
+def query_of(address: str | None) -> list[tuple[str, str]]:
     """Return the parameters at the end of an address, such as ``api-version``, which each request has."""
-    return dict(parse_qsl(urlsplit(address or "").query, keep_blank_values=True))
+    return parse_qsl(urlsplit(address or "").query, keep_blank_values=True)
 
 
 def secrets_in(address: str | None) -> tuple[str, ...]:
@@ -81,7 +81,7 @@ def secrets_in(address: str | None) -> tuple[str, ...]:
     """
     parts = urlsplit(address or "")
     secret = parts.password or parts.username
-    keys = [value for name, value in query_of(address).items() if value and KEY_PARAMETER.search(name)]
+    keys = [value for name, value in query_of(address) if value and KEY_PARAMETER.search(name)]
     login = (secret, unquote(secret), str(basic_login(address)).removeprefix("Basic ")) if secret else ()
     return (*login, *keys)
 

@@ -100,7 +100,7 @@ class WithQuery(httpx.BaseTransport):
     """A transport that adds the query of a server's address, which may have a key: clients log what they send."""
 
     def __init__(self, transport: httpx.BaseTransport, server: Server) -> None:
-        self.transport, self.query = transport, query_of(server.address)
+        self.transport, self.query = transport, httpx.QueryParams(query_of(server.address))
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request with the parameters that are set in the address."""

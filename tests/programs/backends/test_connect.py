@@ -456,12 +456,12 @@ def test_the_name_of_a_model_is_found_in_that_of_its_connection(model: str, addr
     assert without_place(model_of(backend)) == f"vllm/{model}"
 
 
-@pytest.mark.parametrize("address", ["{}?api-version=1&x=2", "{}/?api-version=1&x=2#top"])
+@pytest.mark.parametrize("address", ["{}?api-version=1&x=&x=2", "{}/?api-version=1&x&x=2#top"])
 def test_the_query_of_an_address_stays_at_the_end(address: str) -> None:
     with fake_server(STANDS) as server:
         stage = to(server).model_copy(update={"api_base": address.format(server.url)})
         ask(stage)
-    assert server.paths == ["/v1/chat/completions?api-version=1&x=2"]
+    assert server.paths == ["/v1/chat/completions?api-version=1&x=&x=2"]
 
 
 @pytest.mark.parametrize("backend", ["anthropic.m", "google.m"])
