@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 from agenticiqa.programs.offline.answers import choices, rules
-from agenticiqa.programs.offline.answers.asked import Asked, read_question
+from agenticiqa.programs.offline.answers.asked import Asked, read_question, side_named
 from agenticiqa.programs.offline.answers.fixed_words import UserQuestion, fixed_answer
 from agenticiqa.programs.offline.answers.halves import compared_halves
 from agenticiqa.programs.offline.answers.measured_image import (
@@ -20,8 +20,10 @@ from agenticiqa.programs.offline.answers.measured_image import (
 from agenticiqa.programs.offline.answers.places import compare_halves, name_places, where
 from agenticiqa.programs.offline.answers.question_reader import LONGEST_TEXT
 from agenticiqa.programs.offline.answers.rule_answer import (
+    NO,
     NO_REFERENCE,
     NOT_UNDERSTOOD,
+    YES,
     RuleAnswer,
     as_measured,
     definite,
@@ -39,6 +41,8 @@ from agenticiqa.signatures.types import GLOBAL, UNABLE
 _COMPARES = re.compile(r"\b(?:than|equally|same|compared (?:to|with)|relative to)\b", re.I)
 # "Is the center sharper than the edges?", which names a single part that can be measured.
 _BESIDE = re.compile(r"\b(?:than|compared (?:to|with)|relative to) (?:(?:in|on|at) )?(?:the|its)\b", re.I)
+_ONLY = re.compile(r"\b(?:only|just|solely|exclusively|nothing but)\b", re.I)
+_OPPOSITE = {"left": "right", "right": "left", "top": "bottom", "bottom": "top"}
 _COMPARED = re.compile(r"\b(?:better|worse|identical|reference|original)\b", re.I)  # words in an option
 _BALANCE = re.compile(r"\b(?:white|colou?r)[- ]balance\b", re.I)  # a question about a color cast that does not name one
 
@@ -119,6 +123,9 @@ def _answer_parts(question: Asked, look: Look, whole: MeasuredImage) -> tuple[Ru
     if is_beside or (len(parts) > 1 and (several or _COMPARES.search(question.text))):
         reason = "The question compares parts of the image, or makes a separate claim about each."
         return RuleAnswer(None, reason), whole
+    if question.what == "presence" and len(parts) == 1 and _ONLY.search(question.text):
+        ((region, part),) = parts.items()
+        return _only_there(question, region, part, look), part
     answers = {region: answer_about(question, part, look) for region, part in parts.items()}
     first, *others = answers.values()
     if all(other.answer == first.answer for other in others):
@@ -126,6 +133,23 @@ def _answer_parts(question: Asked, look: Look, whole: MeasuredImage) -> tuple[Ru
     text = "; ".join(f"{region}: {answer.answer or UNABLE}" for region, answer in answers.items())
     reasons = " ".join(f"{region}: {answer.reason}" for region, answer in answers.items())
     return RuleAnswer(None if question.options else text, f"The answers for these parts differ. {reasons}"), whole
+
+
+def _only_there(question: Asked, region: str, part: MeasuredImage, look: Look) -> RuleAnswer:
+    """Answer whether only this part has, or lacks, the distortion; yes requires that the opposite half differs."""
+    alone = replace(question, options={})
+    here = answer_about(alone, part, look)
+    if (here.answer or "").startswith(YES):
+        opposite = _OPPOSITE.get(side_named(f"the {region}"))
+        rest = look(f"{opposite} half") if opposite else None
+        there = answer_about(alone, rest, look) if rest else None
+        if there is None or there.answer is None:
+            return RuleAnswer(
+                None, "The question is also about the rest of the image, which is not measured by itself."
+            )
+        if there.answer.startswith(YES):
+            here = replace(there, answer=f"{NO}, also the {opposite} half")
+    return yes_no_letter(question.options, here)
 
 
 def answer_about(question: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:

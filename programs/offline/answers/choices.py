@@ -58,9 +58,11 @@ _PROBLEM = (
 # Questions for the offered distortion that is absent: "Which of these is not a problem?"
 _WHICH_NOT = re.compile(
     rf"\W*(?:which|what)(?: (?:one )?of (?:the|these|those)(?: following)?)?(?: (?:\w+ )?{_PROBLEM})?"
-    r" (?:(?:is|are|does|do)(?:n't| not)|is absent|are absent|(?:is|are|does|do) (?:\w+ ){1,2}not)\b",
+    r" (?:(?:is|are|does|do)(?:n't| not)|(?:is|are) (?:absent|missing)|(?:is|are|does|do) (?:\w+ ){1,2}not)\b"
+    r"|\W*all (?:of (?:the|these|those)(?: following)? )?(?:[\w']+ ){1,5}except\b",
     re.I,
 )
+_LEAST = re.compile(r"(?<!at )\bleast\b|\b(?:weakest|weaker|smallest|smaller|mildest|milder|lowest)\b", re.I)
 _REFERENCE = re.compile(r"\b(?:reference|original|pristine|source)\b", re.I)
 
 
@@ -196,6 +198,8 @@ def _worst(question: Asked, read: Mapping[str, _Option], measured: MeasuredImage
         bound = measured.severity(replace(fault, kind=""))
         if bound is not None and bound > highest - TIE:
             return cannot_tell(fault, measured)
+    if _LEAST.search(question.text):
+        return _least(question, {letter: known.get(faults[0]) for letter, faults in meanings.items()})
     hidden = next((fault for fault in every if measured.may_hide(fault)), None)
     if hidden and highest < VISIBLE:
         return cannot_exclude(hidden, measured)
@@ -220,6 +224,17 @@ def _worst(question: Asked, read: Mapping[str, _Option], measured: MeasuredImage
     if others and highest - known.get(meanings[others[0]][0], 0.0) < TIE:
         return RuleAnswer(None, f"Options {others[0]} and {best} have the same measured severity.", about)
     return RuleAnswer(best, f"{best} has the highest measured severity of the offered distortions.", about)
+
+
+def _least(question: Asked, severities: Mapping[str, float | None]) -> RuleAnswer:
+    """Return the option with the lowest severity, if it is the only one; ``None`` stands for an unknown severity."""
+    known = {letter: severity for letter, severity in severities.items() if severity is not None}
+    if not question.senses <= {"fault"} or known.keys() != question.options.keys():
+        return NOT_UNDERSTOOD
+    first, second, *_ = sorted(known, key=known.__getitem__)
+    if known[second] - known[first] < TIE or known[second] < VISIBLE:
+        return RuleAnswer(None, f"Options {first} and {second} have about the same measured severity.")
+    return RuleAnswer(first, f"{first} has the lowest measured severity of the offered distortions.")
 
 
 def _faults(text: str, option: _Option) -> tuple[Meaning, ...]:

@@ -1,6 +1,9 @@
 """Answer a question about one image or part from its measurements, with a function for each intent."""
 
 import re
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
 
 from agenticiqa.programs.fusion.formula import level_name
 from agenticiqa.programs.offline.answers.asked import Asked
@@ -53,6 +56,13 @@ _NARROWED_BY = {
 }
 _OR = re.compile(r"\b(?:or|nor)\b", re.I)
 _THAN = re.compile(r"\bthan\b", re.I)
+# The words between two claims: "noisy but not blurry", "sharp, yet dark", "sharp and free of noise".
+_BETWEEN = re.compile(
+    r"[\s,]*(?:(?:and|but|yet|without|not|no|never|free (?:of|from)|is|it|isn't|the|any|too|also|still|very)\b[\s,]*)+",
+    re.I,
+)
+_CONTRARY = re.compile(r"\b(?:but|yet|without|not|no|never|free)\b", re.I)
+_DENIES = re.compile(r"\b(?:not|no|without|free (?:of|from)|never)\b|n't\b", re.I)
 AGAINST_REFERENCE = "Compared with the reference, a difference counts if it is slight or worse."
 _OTHERS = re.compile(r"\b(?:last|previous|earlier) (?:image|picture|photo|one|version|copy|file|shot)\b", re.I)
 # Quality levels, 1 to 5, by the words of options.
@@ -74,6 +84,8 @@ _CLAIM = re.compile(
 
 def presence(question: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
     """Answer yes or no: whether the distortion is present in the named degree."""
+    if claims := _separate_claims(question):
+        return _all_of(claims, measured)
     faults = list(dict.fromkeys(term.meaning for term in question.terms if term.meaning.sense == "fault"))
     if len({fault.scale for fault in faults} - {"any"}) < 2 or question.senses != {"fault"}:
         return _presence(question, question.fault, measured) if question.fault else NOT_UNDERSTOOD
@@ -84,6 +96,29 @@ def presence(question: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer
     deciding = [answer for answer in answers if (answer.answer or "").startswith(decisive)]
     unknown = [answer for answer in answers if answer.answer is None]
     return (deciding or unknown or answers)[0]
+
+
+def _separate_claims(question: Asked) -> list[Asked]:
+    """Return a question for each claim that is joined to others by "and" or "but"; none if all find the same faults."""
+    terms = [term for term in question.terms if term.meaning.sense in ("fault", "virtue")]
+    between = [question.text[before.end : term.start] for before, term in pairwise(terms)]
+    if len({term.meaning.scale for term in terms}) < len(terms) or not all(map(_BETWEEN.fullmatch, between)):
+        return []
+    if question.senses == {"fault"} and not any(map(_CONTRARY.search, between)):
+        return []
+    claims = []
+    for start, term in zip([0, *(term.end for term in terms)], terms, strict=False):
+        claim = question.text[start : term.end]
+        is_denial = bool(_DENIES.search(claim)) != (term.meaning.sense == "virtue")
+        claims.append(replace(question, fault=replace(term.meaning, sense="fault"), is_denial=is_denial, text=claim))
+    return claims if len(claims) > 1 else []
+
+
+def _all_of(claims: Sequence[Asked], measured: MeasuredImage) -> RuleAnswer:
+    """Answer whether every claim holds: by the first that does not, else by one without an answer."""
+    answers = [_presence(claim, claim.fault, measured) for claim in claims if claim.fault]
+    false = [answer for answer in answers if (answer.answer or "").startswith(NO)]
+    return (false or [answer for answer in answers if answer.answer is None] or answers)[0]
 
 
 def _presence(question: Asked, fault: Meaning, measured: MeasuredImage) -> RuleAnswer:
@@ -196,7 +231,8 @@ def quality_claim(question: Asked, measured: MeasuredImage) -> RuleAnswer | None
         return None
     if question.options and not is_yes_no(question.options):
         return None
-    level, wanted = measured.level, LEVEL_OF[(claim["one"] or claim["two"]).lower()]
+    level, word = measured.level, (claim["one"] or claim["two"]).lower()
+    wanted = LEVEL_OF["poor"] if word == "bad" else LEVEL_OF[word]  # "Is it a bad photo?" means no level of a scale
     if wanted == 3:
         holds = level >= 2.5 and (re.search(r"acceptable|ok", claim[0], re.I) is not None or level < 3.5)
     else:

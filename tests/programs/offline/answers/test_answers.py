@@ -247,6 +247,29 @@ def test_a_slight_finding_is_no_answer_if_colors_may_be_wrong(query: str) -> Non
     assert answer(replace(slight, severity=2.0)).startswith("Noise")
 
 
+@pytest.mark.parametrize(
+    ("query", "blurry", "noisy", "both"),
+    [
+        ("Is it blurry but not noisy?", "Yes", "No", "No"),
+        ("Is it noisy, yet sharp?", "No", "Yes", "No"),
+        ("Is it blurry without noise?", "Yes", "No", "No"),
+        ("Is it free of noise but blurry?", "Yes", "No", "No"),
+        ("Is the photo sharp and free of noise?", "No", "No", "No"),
+        ("Is the photo both blurry and noisy?", "No", "No", "Yes"),
+        ("Is it neither blurry nor noisy?", "No", "No", "No"),
+    ],
+)
+def test_each_of_several_claims_counts(query: str, blurry: str, noisy: str, both: str) -> None:
+    assert yes_or_no(query, Blurs=(3.0, "")) == blurry
+    assert yes_or_no(query, Noise=(3.0, "")) == noisy
+    assert yes_or_no(query, Blurs=(3.0, ""), Noise=(3.0, "")) == both
+
+
+def test_a_photo_of_poor_quality_is_a_bad_photo() -> None:
+    assert answered({"query": "Is it a bad photo?", "found": {}, "level": 2.0}).final_answer.startswith("Yes")
+    assert answered({"query": "Is it not a bad photo?", "found": {}, "level": 3.0}).final_answer.startswith("Yes")
+
+
 def test_a_degree_of_color_is_not_chosen_without_a_reference() -> None:
     options = {"A": "not faded", "B": "faded"}
     found = dict.fromkeys(DETECTABLE, NOTHING)
@@ -281,6 +304,9 @@ def halves(name: str) -> MeasuredImage:
         ("How much noisier is the left half than the right half?", UNABLE),
         ("Is the left half noisier than the edges?", UNABLE),
         ("Is the left half noisier than normal?", "Yes, severe noise"),
+        ("Is only the left half noisy?", "Yes, severe noise"),
+        ("Is only the left half noisy? A. No B. Yes", "B"),
+        ("Is only the right half noisy?", "No, no visible noise"),
         ("Which half is cleaner?", "The right half"),
         ("Which half is the sharpest?", "The right half"),
         ("Which half is sharper? A. Left B. Right", "B"),
@@ -293,6 +319,16 @@ def halves(name: str) -> MeasuredImage:
 def test_which_part(query: str, answer: str) -> None:
     evidence = evidence_of([side for side in ("left half", "right half") if side in query and "Which" not in query])
     assert answer_of(query, parse_options(query), halves, evidence).final_answer.startswith(answer)
+
+
+def test_a_distortion_of_the_whole_image_is_not_only_in_a_part() -> None:
+    def answer(query: str, region: str) -> str:
+        everywhere = MeasuredImage({each: Finding(3.0, "", "") for each in DETECTABLE}, 3.0)
+        look = {IMAGE: everywhere, region: everywhere, "right half": everywhere}.get
+        return answer_of(query, {}, look, evidence_of([region])).final_answer
+
+    assert answer("Is only the left half noisy?", "left half") == "No, also the right half"
+    assert answer("Is only the background noisy?", "background") == UNABLE
 
 
 @pytest.mark.parametrize(
