@@ -69,9 +69,9 @@ def base_of(address: str) -> str:
     return LOGIN.sub("//", urlsplit(address)._replace(query="", fragment="").geturl()).rstrip("/")
 
 
-def query_of(address: str | None) -> list[tuple[str, str]]:
+def query_of(address: str | None) -> tuple[tuple[str, str], ...]:
     """Return the parameters at the end of an address, such as ``api-version``, which each request has."""
-    return parse_qsl(urlsplit(address or "").query, keep_blank_values=True)
+    return tuple(parse_qsl(urlsplit(address or "").query, keep_blank_values=True))
 
 
 def secrets_in(address: str | None) -> tuple[str, ...]:
