@@ -41,7 +41,7 @@ from agenticiqa.signatures.types import GLOBAL, UNABLE
 _COMPARES = re.compile(r"\b(?:than|equally|same|compared (?:to|with)|relative to)\b", re.I)
 # "Is the center sharper than the edges?", which names a single part that can be measured.
 _BESIDE = re.compile(r"\b(?:than|compared (?:to|with)|relative to) (?:(?:in|on|at) )?(?:the|its)\b", re.I)
-_ONLY = re.compile(r"\b(?:only|just|solely|exclusively|nothing but)\b", re.I)
+_ONLY = re.compile(r"\b(?:only|just|solely|exclusively|nothing but) (?:(?:in|on|at) )?(?:the|its|my)\b", re.I)
 _OPPOSITE = {"left": "right", "right": "left", "top": "bottom", "bottom": "top"}
 _COMPARED = re.compile(r"\b(?:better|worse|identical|reference|original)\b", re.I)  # words in an option
 _BALANCE = re.compile(r"\b(?:white|colou?r)[- ]balance\b", re.I)  # a question about a color cast that does not name one

@@ -329,6 +329,7 @@ def test_a_distortion_of_the_whole_image_is_not_only_in_a_part() -> None:
 
     assert answer("Is only the left half noisy?", "left half") == "No, also the right half"
     assert answer("Is only the background noisy?", "background") == UNABLE
+    assert answer("Is there only noise in the left half?", "left half") == "Yes, severe noise"
 
 
 @pytest.mark.parametrize(
