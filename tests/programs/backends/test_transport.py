@@ -104,7 +104,7 @@ def test_an_extra_answer_is_never_the_answer_to_another_request(late: float, reu
     ("address", "reuse"), [(None, True), ("https://a.example/v1", True), ("http://gpu:8000/v1", False)]
 )
 def test_only_connections_with_tls_are_used_again(address: str | None, reuse: bool) -> None:
-    assert ChatServer(PROVIDERS["openai"], "m", address, "key", 5.0).transport().reuse == reuse
+    assert ChatServer(PROVIDERS["openai"], "m", address, "key", 5.0).transport().transport.reuse == reuse
 
 
 def test_connections_are_used_again_and_closed_with_the_transport() -> None:
