@@ -67,7 +67,6 @@ ELSEWHERE = {
 BY_SUFFIX = {
     ".csv": "--csv",
     ".html": "--html",
-    ".json": "--json",
     ".md": "--markdown",
     ".tex": "--latex",
     ".parquet": "--parquet",
