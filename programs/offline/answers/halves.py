@@ -50,7 +50,7 @@ _BETTER, _WORSE = re.compile(r"\b(?:better|best)\b", re.I), re.compile(r"\b(?:wo
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ComparedHalves:
     """A comparison of two halves: by which flaw or amount (sense "more"), and whether the half with the least counts.
 
     ``sides`` are the two halves if the question is whether the first has more, or less, than the second. Otherwise it
@@ -62,7 +62,7 @@ class Comparison:
     sides: tuple[str, str] | None = None
 
 
-def compared_halves(text: str) -> Comparison | None:
+def compared_halves(text: str) -> ComparedHalves | None:
     """Return the comparison of halves that a question without its options asks for; ``None`` for any other question.
 
     >>> compared_halves("Is the left half less noisy than the right half?").sides
@@ -100,7 +100,7 @@ def _is_of_object(text: str, mention: re.Match[str]) -> bool:
     return bool(_OF_OBJECT.match(following)) or not (mention["noun"] or _NO_OBJECT.match(following))
 
 
-def _compared_by(words: str) -> Comparison | None:
+def _compared_by(words: str) -> ComparedHalves | None:
     """Return what the words of a question compare, and in which direction; ``None`` unless it is one property."""
     words = _SUPERLATIVE.sub(r"\1er", words)
     terms = terms_in(words)
@@ -120,10 +120,10 @@ def _compared_by(words: str) -> Comparison | None:
     meaning = meanings.pop() if meanings else Meaning("any", "fault")
     subject, sense = meaning.subject, meaning.sense
     if sense == "fault":
-        return Comparison(meaning, is_least=is_less or is_better)
+        return ComparedHalves(meaning, is_least=is_less or is_better)
     if subject == "quality":
-        return Comparison(Meaning("any", "fault"), is_least=not (is_less or is_worse))
+        return ComparedHalves(Meaning("any", "fault"), is_least=not (is_less or is_worse))
     is_amount = sense == "neutral" and subject in TWO_SIDED and not (is_better or is_worse)
     if sense == "more" or is_amount or (sense == "virtue" and meaning.kind and meaning.kind == LOWER.get(subject)):
-        return Comparison(Meaning(subject, "more", UPPER[subject]), is_least=is_less or is_worse)
-    return Comparison(Meaning(subject, "fault", meaning.kind), is_least=not (is_less or is_worse))
+        return ComparedHalves(Meaning(subject, "more", UPPER[subject]), is_least=is_less or is_worse)
+    return ComparedHalves(Meaning(subject, "fault", meaning.kind), is_least=not (is_less or is_worse))

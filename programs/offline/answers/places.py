@@ -6,7 +6,7 @@ from dataclasses import replace
 from statistics import fmean
 
 from agenticiqa.programs.offline.answers.asked import Asked, side_named
-from agenticiqa.programs.offline.answers.halves import Comparison
+from agenticiqa.programs.offline.answers.halves import ComparedHalves
 from agenticiqa.programs.offline.answers.measured_image import VISIBLE, Look, MeasuredImage
 from agenticiqa.programs.offline.answers.rule_answer import (
     NO,
@@ -76,7 +76,7 @@ def where(question: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
     return RuleAnswer(first, reason, about)
 
 
-def compare_halves(question: Asked, comparison: Comparison, measured: MeasuredImage, look: Look) -> RuleAnswer:
+def compare_halves(question: Asked, comparison: ComparedHalves, measured: MeasuredImage, look: Look) -> RuleAnswer:
     """Answer which half has more of what is compared, or less, or whether the first half has."""
     what = "half-clean" if comparison.is_least else "half"
     options = {} if comparison.sides else question.options
