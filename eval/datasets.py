@@ -27,6 +27,7 @@ USUAL_SCALES = ((0.0, 1.0), (1.0, 5.0), (0.0, 100.0))
 OTHER_SCALES = ((0.0, 5.0), (1.0, 7.0), (1.0, 9.0), (1.0, 10.0), (0.0, 10.0), (1.0, 100.0))
 LEVEL_SCORES = {level.lower(): str(score) for level, score in LEVELS.items()}  # levels of ITU-R BT.500 and P.910
 ABSENT = ("", "nan", "none", "null", "na", "n/a", "<na>")  # cells of images that a metric gave no score
+LARGEST_SCORE = 1e100  # by magnitude: the squares of larger numbers overflow
 LEAST_SPAN = 0.25  # share of the scale that the labels of every public set span; labels on 1..5 span less of 0..100
 
 Row = Mapping[str, str]
@@ -266,12 +267,12 @@ def score_of(title: str, place: str, column: str, cell: str) -> float | None:
 
 
 def number_of(title: str, place: str, column: str, cell: str) -> float:
-    """Return a cell as a finite number. Raises UserError, with ``title`` and ``place``, for anything else."""
+    """Return a cell as a number up to 1e100. Raises UserError, with ``title`` and ``place``, for anything else."""
     try:
         value = float(with_decimal_point(cell.strip()))
     except ValueError:
         value = math.nan
-    if not math.isfinite(value):
+    if not abs(value) <= LARGEST_SCORE:
         levels = f" or a level ({', '.join(LEVEL_SCORES)})" if column == "mos" else ""
         raise UserError(f"{title}: {place}: {column} is {cell!r}, expected a number{levels}")
     return value

@@ -39,11 +39,12 @@ from agenticiqa.programs.stages import progress, protocols
 from agenticiqa.programs.stages.ask import CheckedPredict
 from agenticiqa.programs.stages.evidence import basis_of
 from agenticiqa.programs.stages.executor import Executor
-from agenticiqa.programs.stages.inputs import awaited_as, checked, naming_mistakes, require_stages
+from agenticiqa.programs.stages.inputs import awaited_as, naming_mistakes, require_stages
 from agenticiqa.programs.stages.levels import LevelsPlanner, levels_scorer
 from agenticiqa.programs.stages.plan_rules import effect_of
 from agenticiqa.programs.stages.planner import Planner
 from agenticiqa.programs.stages.protocols import ReplanVerdict, Summarized
+from agenticiqa.programs.stages.question import checked
 from agenticiqa.programs.stages.remedies import Remedy, feedback_on, remedy_for
 from agenticiqa.programs.stages.replan import Replan, as_final, remember, replan_judge
 from agenticiqa.programs.stages.side_by_side import beside, cpu_slot

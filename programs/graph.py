@@ -29,8 +29,8 @@ from agenticiqa.programs.offline.reference import with_check
 from agenticiqa.programs.questions.options import read_options
 from agenticiqa.programs.result import RunRecord
 from agenticiqa.programs.stages import progress
-from agenticiqa.programs.stages.inputs import checked
 from agenticiqa.programs.stages.protocols import Summarized
+from agenticiqa.programs.stages.question import checked
 from agenticiqa.programs.stages.replan import as_final
 from agenticiqa.signatures.types import ExecutorOutput, PlannerOutput, QueryType, SummarizerOutput
 

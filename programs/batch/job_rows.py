@@ -7,6 +7,7 @@ from agenticiqa.configs.yaml_json import json_value
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.finding import is_name_of_image
 from agenticiqa.programs.images.tables import image_column
+from agenticiqa.programs.stages.question import checked
 
 ROW = '{"image": "a.jpg", "query": "Main flaw?", "options": ["Blur", "Noise"]}'
 MISNAMED = {"question": "query", "prompt": "query", "choices": "options", "candidates": "options"}
@@ -53,7 +54,7 @@ def row_of_cells(cells: Mapping[str, Any], column: str) -> dict[str, Any]:
 
 
 def checked_row(row: Any) -> dict[str, Any]:
-    """Return a row after checking the types of its fields. Raises UserError for a wrong type."""
+    """Return a row after checking its fields. Raises UserError for a wrong type, and for an invalid question."""
     if not isinstance(row, dict):
         raise UserError(f"expected a JSON object, such as {ROW}")
     for wrong, right in MISNAMED.items():
@@ -66,4 +67,5 @@ def checked_row(row: Any) -> dict[str, Any]:
             raise UserError(f"{key} is a {type(row[key]).__name__}, expected a {kind.__name__}")
     if not row["image"]:
         raise UserError("image is empty, expected a path")
+    checked(row.get("query"))
     return row

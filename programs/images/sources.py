@@ -61,6 +61,7 @@ if TYPE_CHECKING:
 ROUNDING_ERROR = 1e-3  # difference by which floats may lie outside 0..1
 CHUNK = 2**20  # bytes that are read from a file object at a time
 LONGEST_NAME = 500  # characters of a path in a message
+LONGEST_PATH = 4096  # characters; a longer text is content in place of a path
 MOST_QUOTED = 60  # characters of a longer one, or of an address
 MOST_LISTED = 5  # files that an error lists
 
@@ -267,6 +268,8 @@ def local_path(source: str | os.PathLike[str]) -> Path:
         if _BASE64.fullmatch(name):
             advice = "decode it to a file, or give base64.b64decode(text) in Python"
             refuse(f"{name[:MOST_QUOTED]}...", f"expected a path, found base64 text; {advice}")
+        if len(name) > LONGEST_PATH:
+            refuse(label, "expected a path, found content; decode it to a file, or give its bytes in Python")
         is_question = " " in name and name.rstrip().endswith("?")
         advice = "give a question as the query (--query)" if is_question else "check the path"
         if PATTERN.search(name) and not is_question:

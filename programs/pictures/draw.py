@@ -136,13 +136,10 @@ def draw_to_dict(paths: Mapping[str, Path], result: Assessment) -> dict[str, Any
     try:
         draw_assessment(result, paths[source])
     except Exception as error:  # any error, because the result is kept if its picture cannot be drawn
-        reason = " ".join(str(error).split())
-        logger.error(
-            "%s: the image was assessed, but its picture could not be drawn: %s: %s",
-            source,
-            type(error).__name__,
-            reason,
-        )
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        if isinstance(error, OSError) and error.strerror:  # ``write_atomically`` renames: its error has two names
+            reason = f"{printable_path(paths[source])} cannot be written ({error.strerror})"
+        logger.error("%s: the image was assessed, but its picture could not be drawn: %s", source, reason)
         return {**result.to_dict(), "map": None}
     return {**result.to_dict(), "map": printable_path(paths[source])}
 

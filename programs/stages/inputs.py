@@ -1,7 +1,6 @@
 """Check the arguments of a call, report misspelled argument names, and assess several images in one call."""
 
 import inspect
-import os
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
@@ -10,14 +9,13 @@ import dspy
 import numpy as np
 
 from agenticiqa.configs.spelling import did_you_mean
-from agenticiqa.programs.errors import ImageError, UserError, WrongArgument
+from agenticiqa.programs.errors import ImageError, WrongArgument
 from agenticiqa.programs.images import ImageSource, name_of
-from agenticiqa.programs.images.finding import images_given, is_name_of_image
-from agenticiqa.programs.images.sources import is_in_memory
+from agenticiqa.programs.images.finding import images_given
 from agenticiqa.programs.images.tables import BESIDE_IMAGE, RENAME, NoImage, image_column, image_in
 from agenticiqa.programs.stages import protocols
+from agenticiqa.programs.stages.question import is_image
 from agenticiqa.programs.stages.side_by_side import in_thread
-from agenticiqa.signatures.vocabulary import DEFAULT_QUERY, well_formed
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -28,8 +26,6 @@ STAGE_PROTOCOLS: dict[str, type] = {
     "summarizer": protocols.SummarizerStage,
     "replan": protocols.ReplanStage,
 }
-
-MAX_QUERY_LENGTH = 4000  # characters
 
 # Names that callers use by mistake, and the intended argument.
 SYNONYMS = {
@@ -133,7 +129,7 @@ class ImageExample(dspy.Example):
         Returns:
             The fields by name.
         """
-        fields = {key: name_of(value) if _is_image(value) else value for key, value in self.items(include_dspy=True)}
+        fields = {key: name_of(value) if is_image(value) else value for key, value in self.items(include_dspy=True)}
         plain: dict[str, Any] = dspy.Example(fields).toDict()
         return plain
 
@@ -171,12 +167,8 @@ def as_example(item: ImageSource | Mapping[str, Any] | dspy.Example, number: int
     return example
 
 
-def _is_image(value: object) -> bool:
-    return is_in_memory(value) or isinstance(value, os.PathLike)
-
-
 def _shown(value: object) -> str:
-    return name_of(value) if _is_image(value) else repr(value)
+    return name_of(value) if is_image(value) else repr(value)
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -228,18 +220,3 @@ class ImageProgram(dspy.Module):
             timeout=timeout,
             straggler_limit=straggler_limit,
         )
-
-
-def checked(query: str | None) -> str:
-    """Return the stripped question, or the default for ``None``. Raises UserError if empty, too long or not text."""
-    if query is not None and not isinstance(query, str):
-        meant = ", did you mean reference=?" if _is_image(query) else "; give it as text"
-        raise UserError(f"the question is of type {type(query).__name__}{meant}")
-    query = well_formed(DEFAULT_QUERY if query is None else query).strip()
-    if not query:
-        raise UserError("the question is empty; write one, or leave it out to rate the perceptual quality")
-    if is_name_of_image(query):
-        raise UserError(f"the question is the name of an image file, did you mean reference={query!r}?")
-    if len(query) > MAX_QUERY_LENGTH:
-        raise UserError(f"the question has {len(query)} characters; shorten it to {MAX_QUERY_LENGTH}")
-    return query

@@ -222,6 +222,7 @@ def test_the_scale_of_a_mirrored_label_is_that_of_all_rows(folder: Path) -> None
         ("x.json", "[" * 9999, "nested too deeply"),
         ("x.xlsx", "no sheet", "x.xlsx is not an .xlsx file"),
         ("x.csv", b"\xd0\xcf\x11\xe0", "save the table as CSV in UTF-8, or as .xlsx"),
+        ("x.csv", "image,mos\na.png,1e308\n", "line 2: mos is '1e308', expected a number or a level"),
         ("x.jsonl", '{"image": "a.png", "mos": "sharp"}', "line 1: mos is 'sharp', expected a number or a level"),
         ("x.csv", "image,mos\na.png,Good\nb.png,3\n", "line 3: mos is '3', but line 2 has a level"),
         ("x.csv", "image,mos,note\na.png,3,\n,,lost\n", "line 3: the column image is empty"),

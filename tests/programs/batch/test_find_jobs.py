@@ -184,6 +184,9 @@ def test_the_arguments_are_defaults_for_rows(album: Path) -> None:
         ({"image": "a.jpg", "resize_reference": "yes"}, "line 2: resize_reference is a str, expected a bool"),
         ({"image": "a.jpg", "options": ["Blur"]}, "line 2: the number of options is 1: give 2 to 26"),
         ({"image": "a.jpg", "options": "Blur"}, "line 2: options must be a list"),
+        ({"image": "a.jpg", "query": " "}, "line 2: the question is empty; write one"),
+        ({"image": "a.jpg", "query": "b" * 5000}, "line 2: the question has 5000 characters; shorten it to 4000"),
+        ({"image": "a.jpg", "query": "b.png"}, "line 2: the question is the name of an image file"),
     ],
 )
 def test_an_invalid_row_is_named(album: Path, row: Any, words: str) -> None:

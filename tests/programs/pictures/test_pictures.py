@@ -1,8 +1,10 @@
 """Pictures of assessments: damage is shown at its position, on the same scale for every image."""
 
+import errno
 import io
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -346,6 +348,20 @@ def test_a_failed_picture_changes_the_status_but_keeps_the_result(album, tmp_pat
     warning = [line for line in printed.err.splitlines() if "could not be drawn" in line]
     assert len(warning) == 1
     assert "no ink left" in warning[0]
+
+
+def test_a_picture_without_space_on_the_disk_is_named_once(album, tmp_path, capsys, monkeypatch):
+    def full(result, path):
+        raise OSError(errno.ENOSPC, "No space left on device", str(path), None, "another name")
+
+    monkeypatch.setattr(draw, "draw_assessment", full)
+    assert main(["assess", album[0], "--save-maps", str(tmp_path / "maps")]) == 1
+    assert (
+        "could not be drawn: {} cannot be written (No space left on device)\n".format(
+            tmp_path / "maps" / f"{Path(album[0]).stem}.png"
+        )
+        in capsys.readouterr().err
+    )
 
 
 def test_a_folder_that_cannot_be_made_and_a_photo_that_would_be_overwritten_are_reported_first(album, tmp_path, capsys):
