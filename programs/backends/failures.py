@@ -160,7 +160,9 @@ def masked(text: str, secrets: tuple[str, ...]) -> str:
     """
     for secret in secrets:
         if len(secret) >= _SHORTEST:
-            text = _in_any_form(secret).sub("***", text)
+            parts = _LONG_RUN.split(text)  # the runs are at the odd places
+            parts[::2] = [_in_any_form(secret).sub("***", part) for part in parts[::2]]
+            text = "".join(parts)
     return text
 
 
@@ -168,6 +170,9 @@ def masked(text: str, secrets: tuple[str, ...]) -> str:
 _BETWEEN = r"(?:[\s\u00ad\u200b-\u200d\u2060\ufeff]|\\[nrt]|<wbr ?/?>){0,4}"
 _AMPERSAND = r"(?:&|\\{1,8}u0026)(?:amp;|#0{0,5}38;|#x0{0,4}26;){0,4}"  # HTML may be escaped again
 _PERCENT = r"(?:%|\\{1,8}u0025)(?:25){0,4}"
+
+# Backslashes before those that an escape may have; a search that stops at each of a megabyte takes seconds.
+_LONG_RUN = re.compile(r"(\\{32,}(?=\\{9}))")
 
 
 @lru_cache(maxsize=64)

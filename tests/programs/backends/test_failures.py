@@ -2,6 +2,7 @@
 
 import html
 import json
+import time
 import traceback
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -215,3 +216,14 @@ ESCAPES: dict[str, Callable[[str], str]] = {
 def test_a_key_is_masked_in_html_addresses_and_over_lines(form: str, secret: str) -> None:
     for case in (secret, secret.swapcase()):
         assert masked(f"your key {ESCAPES[form](case)} is wrong", (secret,)) == "your key *** is wrong"
+
+
+def test_a_long_run_of_backslashes_costs_nothing_and_hides_no_key() -> None:
+    key = "sk-0123456789"
+    escaped = "".join(f"\\x{ord(character):02x}" for character in key)
+    for count in (9, 40, 41, 42, 1000):
+        for form in (key, escaped):
+            assert masked("\\" * count + form, (key,)).strip("\\") == "***"
+    begun = time.process_time()
+    masked("\\" * 2_000_000, (key,))
+    assert time.process_time() - begun < 0.5
