@@ -47,6 +47,7 @@ REFERENCE_COLUMN = "reference column"  # key in a row for the name of that colum
 RATERS = (  # names of columns that hold raters if a table has several rows for an image
     *("raterid", "raterno", "worker", "workerid", "annotator", "annotatorid", "user", "userid", "observer"),
     *("observerid", "participant", "participantid", "subject", "subjectid", "evaluator", "evaluatorid"),
+    *("assessor", "judge", "labeler", "labeller", "reviewer", "voter", "person", "expert", "prolificpid", "username"),
 )
 PERHAPS_RATER = "perhaps_rater"  # key in a row for the value of such a column
 OTHERS = ("mos_std", "raters", "rater", "repeat", "distortion", "level", "split", "source", "content", "generator")

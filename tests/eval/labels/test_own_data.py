@@ -414,7 +414,9 @@ def test_the_folder_of_the_paths_can_be_named(folder: Path, tmp_path: Path, caps
     assert "gone: there is no such folder" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["WorkerId", "annotator", "user_id", "Observer", "participant"])
+@pytest.mark.parametrize(
+    "name", ["WorkerId", "annotator", "user_id", "Observer", "participant", "PROLIFIC_PID", "judge"]
+)
 def test_rows_of_several_raters_are_merged_if_an_image_is_repeated(
     name: str, folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
