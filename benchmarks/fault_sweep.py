@@ -1,6 +1,6 @@
 """Run ``assess`` against every server fault of ``support.faulty``, then ``--resume``, and grade the outcome.
 
-    python benchmarks/fault_sweep.py [FAULT or FAMILY ...] [--jobs 2] [--wall 45] [--json OUT]
+    python benchmarks/fault_sweep.py [FAULT or FAMILY ...] [--jobs 2] [--wall 75] [--json OUT]
 
 Each trial runs ``assess --jsonl`` on 10 small photos against the faulty server, with short timeouts and one retry. If
 photos remain, ``--resume`` runs against the healthy server at the same address. "good" means: no row differs from the
@@ -48,7 +48,7 @@ KEY = "sk-sweep-1f6e0d9c8b7a5948372615"
 PRICE = (2.0, 10.0)  # USD per million tokens, input and output
 TIMEOUT, HEALTHY_TIMEOUT = 2.5, 30.0  # seconds of a request
 AFTER_CTRL_C = 8.0  # seconds until a process is killed
-LONG = 45.0  # seconds for a run that no fault makes endless
+LONG = 60.0  # seconds for a run that no fault makes endless
 MANY_REQUESTS, TOO_MANY_REQUESTS = 3.0, 6.0  # times those of the healthy run
 MOST_OUTPUT = 100_000  # characters
 MOST_RSS = 900  # MB, where a process is ended
@@ -313,7 +313,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("wanted", nargs="*", metavar="FAULT or FAMILY", help="default: all")
     parser.add_argument("--jobs", type=int, default=2, help="number of concurrent trials")
-    parser.add_argument("--wall", type=float, default=45.0, help="time limit of a run in seconds")
+    parser.add_argument("--wall", type=float, default=75.0, help="time limit of a run in seconds")
     parser.add_argument("--json", type=Path, metavar="OUT")
     args = parser.parse_args()
     if unknown := set(args.wanted) - {*PROFILES, *FAMILIES}:
