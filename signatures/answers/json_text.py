@@ -27,13 +27,14 @@ _OPENING = re.compile(r"\{|\[(?=\s*\{)")
 # A string with the mark before it (elsewhere an apostrophe does not begin a string), or a bracket.
 _MARK = re.compile(r"""[{\[,:(]\s{0,19}'(?:[^'\\]|\\.)*+'?|"(?:[^"\\]|\\.)*+"?|[{}\[\]]""", re.DOTALL)
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*+(?P<end>"|\\?\Z)', re.DOTALL)  # a string without an end takes the rest
-_QUOTES = '"“”„‟«»″＂〝〞「」『』‘’‚'
-_TYPOGRAPHIC = re.compile(rf"[{_QUOTES[1:]}｛｝［］：，]|&quot;|&#0*34;|&#x0*22;", re.IGNORECASE)
-_PLAIN = dict(zip("｛｝［］：，", "{}[]:,", strict=True))
-_PLAIN_OR_TYPOGRAPHIC = re.compile(rf"\\.|[{_QUOTES}{{}}\[\]:,｛｝［］：，]", re.DOTALL)
+_QUOTES = '"“”„‟«»‹›″＂〝〞「」『』‘’‚'
+_ENTITY = r"&(?:quot|apos|[lr](?:s|d|a|sa)quo|#0*3[49]|#x0*2[27]);"
+_TYPOGRAPHIC = re.compile(rf"[{_QUOTES[1:]}｛｝［］：﹕∶，]|{_ENTITY}", re.IGNORECASE)
+_PLAIN = dict(zip("｛｝［］：﹕∶，", "{}[]:::,", strict=True))
+_PLAIN_OR_TYPOGRAPHIC = re.compile(rf"\\.|[{_QUOTES}{{}}\[\]:,｛｝［］：﹕∶，]", re.DOTALL)
 # What follows the mark that ends a string: a colon, a bracket, the end, or a comma before a value.
 _BEHIND_A_STRING = re.compile(
-    rf"\s*+(?:[:：}}\]｝］]|[,，]\s*+(?:[{_QUOTES}{{\[｛［\d-]|true\b|false\b|null\b)|\Z)", re.IGNORECASE
+    rf"\s*+(?:[:：﹕∶}}\]｝］]|[,，]\s*+(?:[{_QUOTES}{{\[｛［\d-]|true\b|false\b|null\b)|\Z)", re.IGNORECASE
 )
 _WHOLE_VALUE_LAST = re.compile(r'(:\s*""|[}\]])[\s`]*$')
 

@@ -200,6 +200,9 @@ TYPOGRAPHIC = {
     "Japanese": "{「level」: 「Good」, 「reason」: 「Sharp, 2：1」, 「shares」: [0.5, 1]}",
     "HTML": '{"level": "Good", "reason": "Sharp, 2：1", "shares": [0.5, 1]}'.replace('"', "&quot;"),
     "numbers of HTML": '{"level": "Good", "reason": "Sharp, 2：1", "shares": [0.5, 1]}'.replace('"', "&#34;"),
+    "single guillemets": "{‹level›: ‹Good›, ‹reason›: ‹Sharp, 2：1›, ‹shares›: [0.5, 1]}",
+    "small colons": '{"level"﹕"Good", "reason"∶"Sharp, 2：1", "shares": [0.5, 1]}',
+    "named quotation marks": '{"level": "Good", "reason": "Sharp, 2：1", "shares": [0.5, 1]}'.replace('"', "&laquo;"),
     "a closing mark": '{"level": "Good”, "reason": "Sharp, 2：1", "shares": [0.5, 1]}',
     "a last closing mark": '{"shares": [0.5, 1], "level": "Good", "reason": "Sharp, 2：1”}',
     "an opening mark": '{"level": “Good", "reason": "Sharp, 2：1", "shares": [0.5, 1]}',
@@ -230,6 +233,8 @@ def test_typographic_marks_of_json_are_read(form: str, around: str) -> None:
         ('{“level”: “Good”, “reason”: “a "b" c”, “shares”: [1]}', 'a "b" c'),
         ("{«level»: «Good», «reason»: «dogs’ fur：“b”, c», «shares»: [1]}", "dogs’ fur：“b”, c"),
         (r'{"level"： "Good", "reason": "a \"b\" c", "shares": [1]}', 'a "b" c'),
+        ("{&apos;level&apos;: &apos;Good&apos;, &#39;reason&#39;: &#39;a, b&#39;, &#39;shares&#39;: [1]}", "a, b"),
+        ("{“level”: “Good”, “reason”: “《a》、‹b›”, “shares”: [1]}", "《a》、‹b›"),
     ],
 )
 def test_typographic_marks_inside_of_strings_are_kept(text: str, reason: str) -> None:
