@@ -18,7 +18,6 @@ from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.tools import Tool
 from mcp.types import CallToolResult, ImageContent, TextContent, ToolAnnotations
-from PIL import Image
 from pybase64 import b64encode
 from pydantic import Field
 
@@ -40,7 +39,7 @@ from agenticiqa.programs.cli.status import OK
 from agenticiqa.programs.errors import AgenticIQAError, UserError
 from agenticiqa.programs.images import name_of, search_images
 from agenticiqa.programs.images.files import one_line, printable_path
-from agenticiqa.programs.images.own import webp
+from agenticiqa.programs.images.own import narrowed
 from agenticiqa.programs.images.sources import local_path
 from agenticiqa.programs.page.entry import entry_of, worst_key
 from agenticiqa.programs.pictures.draw import drawing_into
@@ -235,9 +234,7 @@ def with_panel(result: Assessment) -> Row:
     with TemporaryDirectory() as folder:
         row = drawing_into(Path(folder), [result.image])(result)
         if drawn := row.pop("map"):
-            with Image.open(drawn) as picture:
-                picture.thumbnail((WIDTH, picture.height))
-                row[PANEL] = webp(picture)
+            row[PANEL] = narrowed(Path(drawn), WIDTH)
     return row
 
 

@@ -22,6 +22,13 @@ def webp(picture: Image.Image, method: int = 4) -> bytes:
     return encode(picture, "WEBP", QUALITY, method)
 
 
+def narrowed(file: Path, width: int) -> bytes:
+    """Return a picture that this program drew as a WebP of at most this width."""
+    with Image.open(file) as picture:
+        picture.thumbnail((width, picture.height))
+        return webp(picture)
+
+
 def encode(
     picture: Image.Image, file_format: str, quality: int = 90, method: int = 4, *, lossless: bool = False
 ) -> bytes:

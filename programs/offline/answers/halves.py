@@ -30,9 +30,7 @@ _HALVES = re.compile(rf"\b(?:half|halves|sides?)\b(?! of (?!(?:the|this|my) (?:{
 _AGAINST = re.compile(
     r"\b(?:than|compared (?:to|with)|in comparison (?:to|with)|relative to)\b(?! the others?\b)", re.I
 )
-_IS_IT = re.compile(
-    r"(?:^|, |\b(?:if|whether)\b.*?)\W*(?:is|are|was|were|does|do|did|has|have|would)(?:n't)?\b|\bwhether\b", re.I
-)
+_IS_IT = re.compile(r"(?:^|, )\W{0,5}(?:is|are|was|were|does|do|did|has|have|would)(?:n't)?\b|\b(?:if|whether)\b", re.I)
 _WHICH = re.compile(
     r"^\W*(?:which|what) (?:of|half|side|part|one|is|are|has|have|looks?|shows?|appears?)\b|\bor\b", re.I
 )

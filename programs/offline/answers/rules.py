@@ -57,9 +57,9 @@ _NARROWED_BY = {
 _OR = re.compile(r"\b(?:or|nor)\b", re.I)
 _THAN = re.compile(r"\bthan\b", re.I)
 # The words between two claims: "noisy but not blurry", "sharp, yet dark", "sharp and free of noise".
-_BETWEEN = re.compile(
-    r"[\s,]*(?:(?:and|but|yet|without|not|no|never|free (?:of|from)|is|it|isn't|the|any|too|also|still|very)\b[\s,]*)+",
-    re.I,
+_JOINING = frozenset(
+    ["and", "but", "yet", "without", "not", "no", "never", "free", "is", "it", "isn't", "the", "any", "too", "also"]
+    + ["still", "very"]
 )
 _CONTRARY = re.compile(r"\b(?:but|yet|without|not|no|never|free)\b", re.I)
 _DENIES = re.compile(r"\b(?:not|no|without|free (?:of|from)|never)\b|n't\b", re.I)
@@ -102,7 +102,7 @@ def _separate_claims(question: Asked) -> list[Asked]:
     """Return a question for each claim that is joined to others by "and" or "but"; none if all find the same faults."""
     terms = [term for term in question.terms if term.meaning.sense in ("fault", "virtue")]
     between = [question.text[before.end : term.start] for before, term in pairwise(terms)]
-    if len({term.meaning.scale for term in terms}) < len(terms) or not all(map(_BETWEEN.fullmatch, between)):
+    if len({term.meaning.scale for term in terms}) < len(terms) or not all(map(_joins, between)):
         return []
     if question.senses == {"fault"} and not any(map(_CONTRARY.search, between)):
         return []
@@ -112,6 +112,11 @@ def _separate_claims(question: Asked) -> list[Asked]:
         is_denial = bool(_DENIES.search(claim)) != (term.meaning.sense == "virtue")
         claims.append(replace(question, fault=replace(term.meaning, sense="fault"), is_denial=is_denial, text=claim))
     return claims if len(claims) > 1 else []
+
+
+def _joins(between: str) -> bool:
+    words = re.sub(r"\bfree (?:of|from)\b", "free", between.lower()).replace(",", " ").split()
+    return bool(words) and _JOINING.issuperset(words)
 
 
 def _all_of(claims: Sequence[Asked], measured: MeasuredImage) -> RuleAnswer:
