@@ -57,10 +57,8 @@ _NARROWED_BY = {
 _OR = re.compile(r"\b(?:or|nor)\b", re.I)
 _THAN = re.compile(r"\bthan\b", re.I)
 # The words between two claims: "noisy but not blurry", "sharp, yet dark", "sharp and free of noise".
-_JOINING = frozenset(
-    ["and", "but", "yet", "without", "not", "no", "never", "free", "is", "it", "isn't", "the", "any", "too", "also"]
-    + ["still", "very"]
-)
+_FILLING = {"is", "it", "isn't", "the", "any", "too", "also", "still", "very"}
+_JOINING = _FILLING | {"and", "but", "yet", "without", "not", "no", "never", "free"}
 _CONTRARY = re.compile(r"\b(?:but|yet|without|not|no|never|free)\b", re.I)
 _DENIES = re.compile(r"\b(?:not|no|without|free (?:of|from)|never)\b|n't\b", re.I)
 AGAINST_REFERENCE = "Compared with the reference, a difference counts if it is slight or worse."
