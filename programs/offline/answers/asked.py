@@ -163,6 +163,8 @@ def _intent(
 
     ``shown`` are the options that the network has read.
     """
+    if sum(not mark.isascii() for mark in text) > len(text) / 2:  # a script that the network has never seen
+        return ""
     name, probability = reading.intent.name, reading.intent.probability
     has_best = scale is not None and bool(scale.best)
     is_sure = probability >= (LEAST.rating if has_best and name.startswith("rating") else LEAST.intent)
