@@ -316,7 +316,7 @@ class Maps(Sink):
 
     def close(self) -> int:
         """Print the folder; return whether each result has its picture."""
-        if self._drawn:
+        if any(self._drawn):
             print_note(f"Pictures were saved in {self._folder}")
         return OK if all(self._drawn) else SOME_FAILED
 
