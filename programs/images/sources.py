@@ -269,7 +269,8 @@ def local_path(source: str | os.PathLike[str]) -> Path:
             advice = "decode it to a file, or give base64.b64decode(text) in Python"
             refuse(f"{name[:MOST_QUOTED]}...", f"expected a path, found base64 text; {advice}")
         if len(name) > LONGEST_PATH:
-            refuse(label, "expected a path, found content; decode it to a file, or give its bytes in Python")
+            advice = "expected a path, found content; decode it to a file, or give its bytes in Python"
+            refuse(label, f"there is no such file: {advice}", ImageNotFound)
         is_question = " " in name and name.rstrip().endswith("?")
         advice = "give a question as the query (--query)" if is_question else "check the path"
         if PATTERN.search(name) and not is_question:
