@@ -8,6 +8,7 @@ and a column for each population with its number of scenes; ``tests/support/popu
 
 import argparse
 import sys
+from math import isnan
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
@@ -27,7 +28,7 @@ def run() -> None:
     print(f"| --- |{' --- |' * len(COLUMNS)}")
     for name in columns[0]:
         print(f"| {name} | {' | '.join(f'{column[name]:.2f}' for column in columns)} |")
-    shares = [share for column in columns for share in column.values() if share == share]
+    shares = [share for column in columns for share in column.values() if not isnan(share)]
     print(f"\nshares from {min(shares):.2f} to {max(shares):.2f}")
 
 
