@@ -29,13 +29,22 @@ _MARK = re.compile(r"""[{\[,:(]\s{0,19}'(?:[^'\\]|\\.)*+'?|"(?:[^"\\]|\\.)*+"?|[
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*+(?P<end>"|\\?\Z)', re.DOTALL)  # a string without an end takes the rest
 _QUOTES = '"“”„‟«»‹›″＂〝〞「」『』‘’‚'
 _ENTITY = r"&(?:quot|apos|[lr](?:s|d|a|sa)quo|#0*3[49]|#x0*2[27]);"
-_TYPOGRAPHIC = re.compile(rf"[{_QUOTES[1:]}｛｝［］：﹕∶，]|{_ENTITY}", re.IGNORECASE)
 _PLAIN = dict(zip("｛｝［］：﹕∶，", "{}[]:::,", strict=True))
-_PLAIN_OR_TYPOGRAPHIC = re.compile(rf"\\.|[{_QUOTES}{{}}\[\]:,｛｝［］：﹕∶，]", re.DOTALL)
+
+
+def _forms(marks: str) -> str:
+    """Return plain marks of JSON and their typographic forms, for a class of characters in a pattern."""
+    return re.escape(marks + "".join(wide for wide, plain in _PLAIN.items() if plain in marks))
+
+
+_TYPOGRAPHIC = re.compile(rf"[{_QUOTES[1:]}{''.join(_PLAIN)}]|{_ENTITY}", re.IGNORECASE)
+_PLAIN_OR_TYPOGRAPHIC = re.compile(rf"\\.|[{_QUOTES}{_forms('{}[]:,')}]", re.DOTALL)
 # What follows the mark that ends a string: a colon, a bracket, the end, or a comma before a value.
 _BEHIND_A_STRING = re.compile(
-    rf"\s*+(?:[:：﹕∶}}\]｝］]|[,，]\s*+(?:[{_QUOTES}{{\[｛［\d-]|true\b|false\b|null\b)|\Z)", re.IGNORECASE
+    rf"\s*+(?:[{_forms(':}]')}]|[{_forms(',')}]\s*+(?:[{_QUOTES}{_forms('{[')}\d-]|true\b|false\b|null\b)|\Z)",
+    re.IGNORECASE,
 )
+_BRACKET = re.compile(f"[{_forms('{}[]')}]")
 _WHOLE_VALUE_LAST = re.compile(r'(:\s*""|[}\]])[\s`]*$')
 
 # Reasoning, in the marks of chat templates.
@@ -72,8 +81,8 @@ def too_much(text: str) -> str | None:
         text = without_thoughts(text)
     if len(text) > LONGEST:
         return f"the answer is too long: it has {len(text):,} characters, and at most {LONGEST:,} are read"
-    brackets = re.findall(r"[{}\[\]｛｝［］]", text)  # the wide ones become plain ones when the answer is read
-    steps = [1 if bracket in "{[｛［" else -1 for bracket in brackets]
+    # Typographic brackets become plain ones when the answer is read.
+    steps = [1 if _PLAIN.get(bracket, bracket) in "{[" else -1 for bracket in _BRACKET.findall(text)]
     if max(accumulate(steps, lambda depth, step: max(depth + step, 0), initial=0)) > DEEPEST:
         return f"the answer is nested too deeply: more than {DEEPEST} brackets are open at once"
     if steps.count(1) > MOST_BRACKETS:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from agenticiqa.programs.offline.answers import choices, rules
 from agenticiqa.programs.offline.answers.asked import Asked, read_question, side_named
 from agenticiqa.programs.offline.answers.fixed_words import UserQuestion, fixed_answer
-from agenticiqa.programs.offline.answers.halves import compared_halves
+from agenticiqa.programs.offline.answers.halves import AGAINST, OPPOSITE, compared_halves
 from agenticiqa.programs.offline.answers.measured_image import (
     IMAGE,
     REFERENCE,
@@ -38,11 +38,10 @@ from agenticiqa.signatures.categories import COLOR_CAST
 from agenticiqa.signatures.lexicon import terms_in
 from agenticiqa.signatures.types import GLOBAL, UNABLE
 
-_COMPARES = re.compile(r"\b(?:than|equally|same|compared (?:to|with)|relative to)\b", re.I)
+_COMPARES = re.compile(rf"\b(?:{AGAINST}|equally|same)\b", re.I)
 # "Is the center sharper than the edges?", which names a single part that can be measured.
-_BESIDE = re.compile(r"\b(?:than|compared (?:to|with)|relative to) (?:(?:in|on|at) )?(?:the|its)\b", re.I)
+_BESIDE = re.compile(rf"\b(?:{AGAINST}) (?:(?:in|on|at) )?(?:the|its)\b", re.I)
 _ONLY = re.compile(r"\b(?:only|just|solely|exclusively|nothing but) (?:(?:in|on|at) )?(?:the|its|my)\b", re.I)
-_OPPOSITE = {"left": "right", "right": "left", "top": "bottom", "bottom": "top"}
 _COMPARED = re.compile(r"\b(?:better|worse|identical|reference|original)\b", re.I)  # words in an option
 _BALANCE = re.compile(r"\b(?:white|colou?r)[- ]balance\b", re.I)  # a question about a color cast that does not name one
 
@@ -140,7 +139,7 @@ def _only_there(question: Asked, region: str, part: MeasuredImage, look: Look) -
     alone = replace(question, options={})
     here = answer_about(alone, part, look)
     if (here.answer or "").startswith(YES):
-        opposite = _OPPOSITE.get(side_named(f"the {region}"))
+        opposite = OPPOSITE.get(side_named(f"the {region}"))
         rest = look(f"{opposite} half") if opposite else None
         there = answer_about(alone, rest, look) if rest else None
         if there is None or there.answer is None:

@@ -12,7 +12,9 @@ from agenticiqa.signatures.lexicon import LOWER, UPPER, Meaning, terms_in
 
 TWO_SIDED = frozenset({BRIGHTNESS, COLOR, CONTRAST})  # both too much and too little of these is a flaw
 _NAMES = {"upper": "top", "lower": "bottom"}
-_OPPOSITES = ({"left", "right"}, {"top", "bottom"})
+OPPOSITE = {"left": "right", "right": "left", "top": "bottom", "bottom": "top"}
+_PAIRS = [{*pair} for pair in OPPOSITE.items()]
+AGAINST = "than|compared (?:to|with)|relative to"  # what comes before the other side of a comparison
 _NOUN = "(?:half|side|part|portion|section)"
 _HALF = re.compile(
     r"\b(?:(?:in|on|at|of) )?(?:(?:the|its) )?(?P<side>left|right|top|bottom|upper"
@@ -27,9 +29,7 @@ _NO_OBJECT = re.compile(
 )
 _OF_OBJECT = re.compile(r" of (?:the|this|that|my|his|her|their|an?)\b", re.I)
 _HALVES = re.compile(rf"\b(?:half|halves|sides?)\b(?! of (?!(?:the|this|my) (?:{PICTURES})\b))", re.I)
-_AGAINST = re.compile(
-    r"\b(?:than|compared (?:to|with)|in comparison (?:to|with)|relative to)\b(?! the others?\b)", re.I
-)
+_AGAINST = re.compile(rf"\b(?:{AGAINST}|in comparison (?:to|with))\b(?! the others?\b)", re.I)
 _IS_IT = re.compile(r"(?:^|, )\W{0,5}(?:is|are|was|were|does|do|did|has|have|would)(?:n't)?\b|\b(?:if|whether)\b", re.I)
 _WHICH = re.compile(
     r"^\W*(?:which|what) (?:of|half|side|part|one|is|are|has|have|looks?|shows?|appears?)\b|\bor\b", re.I
@@ -69,7 +69,7 @@ def compared_halves(text: str) -> ComparedHalves | None:
     text = " ".join(text.split())
     mentions = [*_HALF.finditer(text)]
     named = {_side(mention) for mention in mentions}
-    if named and (named not in _OPPOSITES or any(_is_of_object(text, mention) for mention in mentions)):
+    if named and (named not in _PAIRS or any(_is_of_object(text, mention) for mention in mentions)):
         return None
     rest = _HALF.sub(",", text)
     if _OTHER.search(rest):
@@ -79,9 +79,8 @@ def compared_halves(text: str) -> ComparedHalves | None:
         after = [_side(mention) for mention in mentions if mention.start() >= against.end()]
         if not after:
             return None
-        (first,) = named - {after[0]}
         comparison = _compared_by(rest)
-        return comparison and replace(comparison, sides=(first, after[0]))
+        return comparison and replace(comparison, sides=(OPPOSITE[after[0]], after[0]))
     if against or not _WHICH.search(text) or not (named or _HALVES.search(text)):
         return None
     return _compared_by(rest)
